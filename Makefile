@@ -67,6 +67,12 @@ sql: ## build bin/pleach-sql: with cgo, some minutes the first time
 tpch: sql ## run the queries of TPC-H at scale factor 1 beside one DuckDB, kill a process in every stage, and write the record
 	go run ./internal/figures/measure sql
 
+.PHONY: sqlfuzz
+QUERIES ?= 100000
+SEED ?= 1
+sqlfuzz: ## compare QUERIES random queries over random tables, from SEED on, with one DuckDB
+	cd sql && CGO_ENABLED=1 QUERIES=$(QUERIES) SEED=$(SEED) go test -count=1 -timeout 6h -tags duckdb_arrow -run '^TestRandomQueries$$' -v ./internal/difftest
+
 .PHONY: sqldeaths
 sqldeaths: ## run the queries of TPC-H at scale factor 1 and kill a process at the beginning of every phase
 	cd sql && CGO_ENABLED=1 PLEACH_FULL=1 go test -count=1 -timeout 60m -tags duckdb_arrow -run '^TestKilled$$' -v ./cmd/pleach-sql
@@ -110,6 +116,12 @@ torch-test: bindings ## train with torch.distributed under kills; needs python3-
 	$(call debian,python3-torch python3-numpy python3-pytest)
 	CGO_ENABLED=0 go build -o bin/ ./cmd/pleach
 	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests/test_torch.py
+
+.PHONY: torch-kills
+torch-kills: bindings ## kill processes in calls of torch.distributed, with SEEDS seeds (default: 100): no call hangs or differs between ranks
+	$(call debian,python3-torch python3-numpy python3-pytest)
+	CGO_ENABLED=0 go build -o bin/ ./cmd/pleach
+	PYTHONPATH=bindings/python PLEACH_SEEDS=$(SEEDS) $(PYTHON) -m pytest -v -p no:cacheprovider bindings/python/tests/test_torch.py -k at_random
 
 .PHONY: bindings-bench
 bindings-bench: bindings ## measure Allreduce from Go, C and Python, and a training that loses a process, beside mpi4py and Gloo where Debian's are installed
@@ -165,6 +177,10 @@ sort: ## sort 1 GB beside GNU sort, and kill a process in each phase: half an ho
 cp: ## copy 1 GiB to 16 processes beside a chain and a loop of copies, in memory (17 GiB), and kill members halfway
 	go run ./cmd/pleach-lab bench cp --dir /dev/shm --members 16 --size 1073741824 --trials 3 --json
 	TMPDIR=/dev/shm PLEACH_BYTES=1073741824 PLEACH_MEMBERS=16 go test -count=1 -timeout 30m -run Killed -v ./internal/transfer
+
+.PHONY: storm
+storm: ## disturb one agent of five with 12,000 unfinished requests, long bodies, shards and strangers at once, and print figures as JSON
+	PLEACH_FULL=1 go test -count=1 -timeout 10m -run SecurityStorm -v ./internal/security
 
 .PHONY: flood
 flood: ## flood members and candidates with 20,000 hellos and 3,000 join requests in each setting, and print figures as JSON

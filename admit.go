@@ -125,10 +125,10 @@ func replacementState(c *Config, ctx context.Context, a *bootstrap.Assignment) (
 	if net.ParseIP(host) == nil && host != "localhost" {
 		c.Listen = net.JoinHostPort("", port) // see bootstrap.Assignment.Listener
 	}
-	s, err := joinState(c, ctx, others)
+	s, err := joinState(c, ctx, others, nil)
 	if errors.Is(err, syscall.EADDRINUSE) && c.Listen == own {
 		c.Listen, c.Advertise = net.JoinHostPort(host, "0"), ""
-		s, err = joinState(c, ctx, others)
+		s, err = joinState(c, ctx, others, nil)
 	}
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, engine.ErrGone) {
 		return nil, cause

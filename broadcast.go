@@ -3,7 +3,6 @@ package pleach
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
@@ -34,8 +33,8 @@ func (g *session) broadcast(ctx context.Context, topic string, data []byte, mark
 		return g.wrap("broadcast", err)
 	}
 	defer g.unlockSend()
-	if most := g.stream.MaxMessage() - stream.TopicSize(topic); len(data) > most {
-		return g.wrap("broadcast", fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most))
+	if err := g.tooLong(len(data) + stream.TopicSize(topic)); err != nil {
+		return g.wrap("broadcast", err)
 	}
 	for {
 		if mark != nil {

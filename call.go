@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pleach-go/pleach/internal/current"
 	"github.com/pleach-go/pleach/internal/direct"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -149,6 +150,10 @@ func resultOf(to int, name string, r *direct.Reply) ([]byte, error) {
 
 // serve serves a request on a goroutine of its own. It is called within node.Do.
 func (g *session) serve(r direct.Request) {
+	if r.Name == current.Name {
+		g.current.Serve(r.Caller)
+		return
+	}
 	ctx, cancel := context.WithCancel(g.life)
 	f := g.group.handlers.find(r.Name)
 	g.serving.mu.Lock()
@@ -170,8 +175,8 @@ func (g *session) callHandler(ctx context.Context, f func(context.Context, Reque
 		return direct.NoHandler, nil
 	}
 	reply, err := f(ctx, Request{From: int(r.Rank), Name: r.Name, Data: r.Data})
-	if most := g.config.Limits.maxDirect(); err == nil && len(reply) > most {
-		err = fmt.Errorf("the reply of %d bytes is too long: %d at most (Config.Limits.MaxMessage)", len(reply), most)
+	if err == nil {
+		err = g.tooLongDirect(len(reply))
 	}
 	if err != nil {
 		text := err.Error()

@@ -79,12 +79,12 @@ func checkCertificate(c *Config, id, address string) error {
 	return e
 }
 
-// covers returns an error if a certificate is not for a member.
+// covers returns an error if a certificate is not for a member, or is denied.
 func covers(c *Config, leaf *x509.Certificate, id, address string) error {
 	if !clientOf(c).Door(nil).Covers(leaf, id, address) {
 		return &IdentityError{ID: id, Address: address, ValidFor: door.NamesOf(leaf)}
 	}
-	return nil
+	return c.followed.Deny.Check(leaf, id)
 }
 
 // verifyClaim returns an error if the other side of a connection must not be the
@@ -166,4 +166,108 @@ func (g *session) watchExpiry() {
 		case <-time.After(expiryInterval):
 		}
 	}
+}
+
+// ErrRevoked is wrapped by the error of a connection or request of a process whose certificate, or
+// the member that it is for, is on the deny list: see Config.DenyFile.
+var ErrRevoked = door.ErrRevoked
+
+// follow reads the files of a config that are read again when they change. They must be good
+// now.
+func follow(c *Config) (err error) {
+	f := &c.followed
+	if c.SecretFile != "" && f.Secrets == nil {
+		if f.Secrets, err = door.SecretFile(c.SecretFile); err != nil {
+			return &ConfigError{"SecretFile", "cannot be used: " + err.Error()}
+		}
+	}
+	if c.DenyFile != "" && f.Deny == nil {
+		if f.Deny, err = door.DenyFile(c.DenyFile); err != nil {
+			return &ConfigError{"DenyFile", "cannot be used: " + err.Error()}
+		}
+	}
+	return nil
+}
+
+// secretsOf returns the group's secrets now, the one that this process proves first.
+func secretsOf(c *Config) [][]byte {
+	switch {
+	case c.followed.Secrets != nil:
+		return c.followed.Secrets.Current()
+	case len(c.Secret) > 0:
+		return [][]byte{c.Secret}
+	}
+	return nil
+}
+
+// secretOf returns the secret that this process proves, or nil.
+func secretOf(c *Config) []byte {
+	if all := secretsOf(c); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// revoked passes on which members have shown a certificate that is denied, from the
+// connections to the goroutine that evicts them.
+type revoked chan protocol.Rank
+
+// maxRevoked is how many members may wait to be evicted.
+const maxRevoked = 64
+
+// note takes the refusal of a process at the address of a member. A process that has dialed
+// proves nothing: a certificate may be denied because it was stolen from the member.
+func (r revoked) note(claim tcp.Claim, err error) {
+	if claim.Address == "" || claim.Rank == protocol.NoRank || !errors.Is(err, ErrRevoked) {
+		return
+	}
+	select {
+	case r <- claim.Rank:
+	default: // it is dialed again
+	}
+}
+
+// followFiles acts on changes of secrets and of the deny list until the membership ends.
+func (g *session) followFiles() {
+	deny, view := g.config.followed.Deny, uint64(0)
+	denied := func(m *membership.Member) bool { return deny.Names(m.Identity) }
+	w := door.Watcher{
+		Followed: g.config.followed, Logger: g.log, OnSecrets: g.detection.SetSecrets,
+		OnDeny: func() { g.verifyAgain(); g.evictRevoked(denied) },
+		OnLook: func() {
+			if v := g.view.Load().Number; deny != nil && v != view {
+				g.evictRevoked(denied) // a member with an older list may have let one in
+				view = v
+			}
+			for len(g.revoked) > 0 {
+				rank := <-g.revoked
+				g.evictRevoked(func(m *membership.Member) bool { return m.Rank == rank })
+			}
+		},
+	}
+	w.Run(g.life)
+}
+
+// verifyAgain has the transport verify its connections, and end those whose certificates are
+// denied.
+func (g *session) verifyAgain() {
+	_ = g.node.Do(func(protocol.Time) {
+		v := g.machine.View()
+		g.setPeers(&v, membership.Members{})
+	})
+}
+
+// evictRevoked evicts other members.
+func (g *session) evictRevoked(denied func(*membership.Member) bool) {
+	_ = g.node.Do(func(now protocol.Time) {
+		v := g.machine.View()
+		for _, m := range v.Members.All() {
+			if m.Rank == g.self.Rank || !denied(m) {
+				continue
+			}
+			if err := g.inputs.Evict(now, m.Rank, m.Incarnation, membership.Revoked); err == nil {
+				g.log.Warn("member is revoked", "peer", m.Rank, "id", m.Identity, "view", v.Number)
+			}
+		}
+	})
 }

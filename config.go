@@ -11,6 +11,7 @@ import (
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/detect"
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
@@ -90,6 +91,12 @@ type Config struct {
 	// members use one, or none does. If nil, a joiner gets messages only.
 	State State
 
+	// Agree are settings of the program that must be the same at all members, by name, such as
+	// the version of a file format. They are compared as the settings of the group itself are:
+	// Join returns a [*SettingError] if a member has another value. A name that only one side
+	// has is not compared. Names and values have 1 KiB together at most. If nil, there are none.
+	Agree map[string]string
+
 	// Static fixes the membership: there is one view, no detector runs, and dead
 	// members stay in the view and are corrected around. If false, members agree on
 	// views.
@@ -132,13 +139,31 @@ type Config struct {
 	// follows files, so that certificates can be rotated. If nil, connections are not
 	// protected.
 	TLS *tls.Config
+	// HostCertificates accepts certificates that name a host or an ID without a Pleach URI
+	// even if this process's own certificate has such a URI. Set it while a group changes
+	// from certificates of hosts to certificates with URIs. If false, a process whose
+	// certificate has a URI accepts only such certificates.
+	HostCertificates bool
 	// Secret keeps processes out that do not know it, where TLS is not possible: both
 	// sides of every connection prove that they know it, without sending it. It has at
 	// least 16 random bytes. It does not encrypt messages, and does not protect them
 	// from a process that can change packets between members. All members use the
-	// same. If empty, that of the launcher (PLEACH_SECRET, which pleach run sets), unless
-	// there is TLS; elsewhere none.
+	// same. If empty, that of SecretFile or of the launcher (PLEACH_SECRET, which pleach run
+	// sets), unless there is TLS; elsewhere none.
 	Secret []byte
+	// SecretFile is a file with the group's secret, or with up to four, one in each line:
+	// this process proves the first, and accepts all. The file is read again within a second
+	// after a change, so that the secret can be replaced while the group runs; a file that is
+	// damaged changes nothing. It must not be open to all users of the host. If empty, Secret
+	// counts.
+	SecretFile string
+	// DenyFile is a file with certificates and members that are denied, one in each line:
+	// "serial HEX", "id ID" or "uri URI". The file is read again within a second after a
+	// change; one with a mistake changes nothing, and is logged. New connections and requests
+	// of what is denied are refused with [ErrRevoked], open connections end, and the other
+	// members evict it while they are a quorum. It needs TLS, which proves who a process
+	// is. If empty, nothing is denied.
+	DenyFile string
 	// Dial opens this process's connections to other members and to seeds, as that of a
 	// proxy does: see [net/http.Transport.DialContext]. If nil, a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -165,6 +190,9 @@ type Config struct {
 	// [Group.Subscribe] returns the subscriptions, and makes others. If nil, there are none
 	// before Subscribe.
 	Topics []string
+	// CurrentNotices puts a notice that the program is current before the messages of each
+	// membership ([Message.Current]).
+	CurrentNotices bool
 	// ViewNotices has OnMessage called where each view begins ([Message.Begins]), after all
 	// messages of the views before. If false, there are no such notices.
 	ViewNotices bool
@@ -181,6 +209,8 @@ type Config struct {
 	// Logger receives views, suspicions and connections that open and close. If
 	// nil, nothing is logged.
 	Logger *slog.Logger
+
+	followed door.Followed // SecretFile and DenyFile
 }
 
 // JobConfig configures the processes of a job: [NewWorld]. The zero value of each setting
@@ -223,7 +253,10 @@ type JobConfig struct {
 // Limits bounds what a member keeps in memory and what it sends in one piece.
 // The zero value of each limit is a good default.
 type Limits struct {
-	// MaxMessage is the longest message in bytes, below 4 GiB. If zero, 1 GiB.
+	// MaxMessage is the longest message in bytes, below 4 GiB. If zero, 1 GiB. Members may
+	// differ, as in a rolling restart that raises it: each sends at most what all members can
+	// receive, and returns a [*MessageSizeError] for more. A process that can receive less than
+	// the group sends is refused with a [*SettingError].
 	MaxMessage int
 	// KeepBytes is how much a member keeps to repair others' losses. Members that send
 	// at the same time share it, apart from what some member has not received yet. In a
@@ -288,9 +321,6 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("Config.%s %s", e.Field, e.Reason) }
 
-// minSecret is the shortest secret, in bytes.
-const minSecret = 16
-
 // mode is a way of using a Config.
 type mode string
 
@@ -330,6 +360,8 @@ func (c *Config) check(m mode) error {
 		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta), membership.MaxMeta)},
 		{"State", c.State != nil, (m == modeStart || alone) && !static, "is for groups with views: a joiner gets it"},
 		{"State", c.State != nil && c.Limits.Overflow == Drop, false, "needs every message, and Limits.Overflow is Drop"},
+		{"Agree", len(c.Agree) > 0, (m == modeStart || alone) && !static, "is for groups with views, except jobs"},
+		{"Agree", agreeBytes(c.Agree) > maxAgree, false, fmt.Sprintf("is too long: at most %d bytes", maxAgree)},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
 		{"Job.QuorumTimeout", c.Job.QuorumTimeout < 0, false, "is negative"},
@@ -343,8 +375,11 @@ func (c *Config) check(m mode) error {
 		{"SuspicionTimeout", c.SuspicionTimeout > 0 && c.SuspicionTimeout < 2*c.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
 		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
+		{"HostCertificates", c.HostCertificates, c.TLS != nil, "needs TLS"},
 		{"Secret", len(c.Secret) > 0, c.Transport == nil, "is for TCP: Transport replaces it"},
-		{"Secret", len(c.Secret) > 0 && len(c.Secret) < minSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
+		{"Secret", len(c.Secret) > 0 && len(c.Secret) < door.MinSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
+		{"SecretFile", c.SecretFile != "", len(c.Secret) == 0 && c.Transport == nil, "replaces Secret, and is for TCP"},
+		{"DenyFile", c.DenyFile != "", c.TLS != nil && !static, "needs TLS, which proves who a process is, and views"},
 		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"OnMessage", c.OnMessage != nil, m != modeInspect, "has no effect"},
@@ -352,6 +387,7 @@ func (c *Config) check(m mode) error {
 		{"Handlers", len(c.Handlers) > 0, m != modeInspect && !static, "needs views: a static group has no Request"},
 		{"Topics", len(c.Topics) > 0, m != modeInspect, "has no effect"},
 		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},
+		{"CurrentNotices", c.CurrentNotices, !static, "is for groups with views"},
 		{"ViewNotices", c.ViewNotices, c.OnMessage != nil && c.State == nil && !static, "is for OnMessage, in a group with views and without State"},
 		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
 		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
@@ -370,5 +406,5 @@ func (c *Config) check(m mode) error {
 			return &ConfigError{s.field, s.reason}
 		}
 	}
-	return nil
+	return follow(c)
 }

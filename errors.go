@@ -20,8 +20,8 @@ var (
 	// ErrLeft is returned after Leave.
 	ErrLeft = errors.New("pleach: left the group")
 	// ErrEvicted is returned when the other members have installed a view without
-	// this process, because they could not reach it. The error is an
-	// [*EvictedError]. Config.Rejoin, or [Group.Rejoin], makes this process a member again.
+	// this process: they could not reach it, an operator has evicted it ([Evict]), or its
+	// certificate is revoked. The error is an [*EvictedError]. Config.Rejoin, or [Group.Rejoin], makes this process a member again.
 	ErrEvicted = errors.New("pleach: removed from the group")
 	// ErrReplaced is returned when another process has taken this one's place in the
 	// group: it has joined with the same ID. The error is a [*ReplacedError]. It is
@@ -64,10 +64,14 @@ type EvictedError struct {
 	// one known without it.
 	Rank     int
 	View, By uint64
+	// Cause is [CauseEvicted] or [CauseRevoked] if the others have told so. Otherwise it is
+	// empty.
+	Cause Cause
 }
 
 func (e *EvictedError) Error() string {
-	return fmt.Sprintf("%v: rank %d of view %d is not in view %d; rejoin to become a member again", ErrEvicted, e.Rank, e.View, e.By)
+	why := map[Cause]string{CauseEvicted: " by an operator", CauseRevoked: " because its certificate is revoked"}[e.Cause]
+	return fmt.Sprintf("%v%s: rank %d of view %d is not in view %d; rejoin to become a member again", ErrEvicted, why, e.Rank, e.View, e.By)
 }
 
 // Unwrap returns [ErrEvicted].
@@ -212,7 +216,7 @@ func (g *session) lostQuorum() *QuorumError {
 
 // clientOf is a process that has no rank.
 func clientOf(c *Config) *client.Client {
-	p := &client.Client{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, Logger: c.Logger, Explain: explain}
+	p := &client.Client{Group: c.Group, TLS: c.TLS, HostCertificates: c.HostCertificates, Secrets: func() [][]byte { return secretsOf(c) }, Deny: c.followed.Deny, Dial: c.Dial, Logger: c.Logger, Explain: explain}
 	if c.TLS != nil {
 		p.Verify = func(claim tcp.Claim) error { return verifyUnknown(c, claim) }
 	}
@@ -223,6 +227,7 @@ func clientOf(c *Config) *client.Client {
 func explain(err error) error {
 	var inUse *control.InUse
 	var version *control.Version
+	var lost *control.NoQuorum
 	switch {
 	case errors.As(err, &inUse):
 		return &IdentityInUseError{
@@ -230,6 +235,8 @@ func explain(err error) error {
 		}
 	case errors.As(err, &version):
 		return notSpoken(version.Version)
+	case errors.As(err, &lost):
+		return &QuorumError{View: lost.View, Reachable: lost.Reachable, Members: lost.Members, Needed: lost.Needed}
 	}
 	return err
 }
@@ -245,7 +252,11 @@ func publicError(err error) error {
 			ID: s.Identity, Address: s.Address, Incarnation: s.Incarnation,
 		}
 	case errors.As(err, &evicted):
-		return &EvictedError{Rank: int(evicted.Rank), View: evicted.View, By: evicted.By}
+		e := &EvictedError{Rank: int(evicted.Rank), View: evicted.View, By: evicted.By}
+		if evicted.Cause != membership.Suspected {
+			e.Cause = causeOf(evicted.Cause)
+		}
+		return e
 	}
 	return err
 }

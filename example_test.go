@@ -58,7 +58,8 @@ func ExampleJoin() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	hosts := []string{"127.0.0.1:27596", "127.0.0.1:27597", "127.0.0.1:27598"}
-	var members sync.WaitGroup
+	var members, joined sync.WaitGroup
+	joined.Add(len(hosts))
 	for _, host := range hosts {
 		members.Go(func() {
 			group, err := pleach.Join(ctx, pleach.Config{Group: "web", Expect: len(hosts), Listen: host}, hosts...)
@@ -68,9 +69,8 @@ func ExampleJoin() {
 			defer group.Close()
 			v := group.View()
 			fmt.Printf("%s is rank %d of %d in view %d\n", group.Self().ID, group.Rank(), v.Size(), v.Number)
-			if _, err := group.WaitStable(ctx); err != nil { // until all are there
-				log.Fatal(err)
-			}
+			joined.Done()
+			joined.Wait() // a member that leaves now would change the view of the others
 		})
 	}
 	members.Wait()
@@ -236,7 +236,7 @@ func ExampleRaiseVersion() {
 	default:
 		fmt.Println("the group has protocol version", view.Version)
 	}
-	// Output: the group has protocol version 5
+	// Output: the group has protocol version 6
 }
 
 // Status is a snapshot for a health check.

@@ -33,8 +33,9 @@ type MemberChange struct {
 	Rank  int    `json:"rank"`
 	ID    string `json:"id"`
 	Cause Cause  `json:"cause"`
-	// By has the rank of the member whose detector has reported this one, or that
-	// coordinated the change which this one has not answered. It is empty for other causes.
+	// By has the rank of the member whose detector or deny list has reported this one, that
+	// coordinated the change which this one has not answered, or that the operator has asked.
+	// It is empty for other causes.
 	By []int `json:"by,omitempty"`
 	// Detail is what a detector of the member that keeps this history has found, or where
 	// a replacement is. It is often empty.
@@ -62,6 +63,11 @@ const (
 	CauseReplaced Cause = "replaced"
 	// CauseForced means that an operator has forced a view without the member.
 	CauseForced Cause = "forced"
+	// CauseEvicted means that an operator has evicted the member: see [Evict].
+	CauseEvicted Cause = "evicted"
+	// CauseRevoked means that the certificate or the ID of the member is on a deny list: see
+	// Config.DenyFile.
+	CauseRevoked Cause = "revoked"
 )
 
 // causeOf translates a cause of the membership protocol.
@@ -79,6 +85,10 @@ func causeOf(c membership.Cause) Cause {
 		return CauseReplaced
 	case membership.Forced:
 		return CauseForced
+	case membership.OperatorEvicted:
+		return CauseEvicted
+	case membership.Revoked:
+		return CauseRevoked
 	default:
 		return CauseUnresponsive
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/client"
+	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/entry"
 	"github.com/pleach-go/pleach/internal/lifecycle"
 	"github.com/pleach-go/pleach/internal/member"
@@ -47,7 +48,7 @@ func Create(ctx context.Context, c Config, seeds ...string) (*Group, error) {
 // With Config.Expect, Join is the one start command of all members. If it finds no
 // running group, it begins one together with others, by agreement: see there.
 func Join(ctx context.Context, c Config, seeds ...string) (*Group, error) {
-	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds) })
+	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds, settingsOf(c)) })
 }
 
 // createState is the state of a group of one.
@@ -65,14 +66,17 @@ func createState(c *Config) (*initialState, error) {
 		s.data.Close()
 		return nil, errors.Join(err, listener.Close())
 	}
-	s.self.Incarnation = member.FirstIncarnation
+	s.self.Incarnation, s.self.Synced = member.FirstIncarnation, c.State != nil
 	s.view = membership.View{Number: 1, Version: s.self.Version, Slots: 1, Members: membership.MembersOf(s.self)}
-	s.transport, err = newTransport(c, s, listener, []string{address})
+	if s.transport, err = newTransport(c, s, listener, []string{address}); err != nil {
+		s.data.Close()
+	}
 	return s, err
 }
 
-// joinState asks the seeds for a place in their view, or begins a group with others.
-func joinState(c *Config, ctx context.Context, seeds []string) (*initialState, error) {
+// joinState asks the seeds for a place in their view, or begins a group with others. Settings are
+// compared with those of others, unless they are nil.
+func joinState(c *Config, ctx context.Context, seeds []string, compare control.Settings) (*initialState, error) {
 	if len(seeds) == 0 && c.Expect == 0 {
 		return nil, errors.New("no seeds: name the address of a member, or Create a group")
 	}
@@ -84,20 +88,22 @@ func joinState(c *Config, ctx context.Context, seeds []string) (*initialState, e
 	s.seeds = slices.DeleteFunc(slices.Clone(seeds), func(seed string) bool {
 		return seed == s.self.Address || client.SameSocket(seed, s.listening)
 	})
-	if err := s.findPlace(c, ctx, listener); err != nil {
+	if err := s.findPlace(c, ctx, listener, compare); err != nil {
 		s.data.Close()
-		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: client.Permanent(err), Err: err}
+		return nil, &JoinError{Group: c.Group, Seeds: seeds, Permanent: client.Permanent(err), Err: asSettingError(err)}
 	}
 	addresses := make([]string, s.view.Slots)
 	for _, m := range s.view.Members.All() {
 		addresses[m.Rank] = s.elsewhere.Address(m)
 	}
-	s.transport, err = newTransport(c, s, listener, addresses)
+	if s.transport, err = newTransport(c, s, listener, addresses); err != nil {
+		s.data.Close()
+	}
 	return s, err
 }
 
 // findPlace finds the place of this process in its group.
-func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Listener) error {
+func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Listener, compare control.Settings) error {
 	saved, err := s.open(c)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -109,7 +115,7 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 	p, err := entry.Find(ctx, entry.Config{
 		Config: lifecycle.Config{
 			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Replace, Place: saved, Former: s.former,
-			NewNonce: newNonce, Speaks: speaks,
+			NewNonce: newNonce, Speaks: speaks, Settings: compare,
 		},
 		Client: clientOf(c), Listener: listener, Folder: s.data, Heartbeat: heartbeatTimes(c), SharedBytes: max(0, c.Limits.SharedBytes),
 		Verify: func(v *membership.View, claim tcp.Claim) error { return verifyClaim(c, v, claim) },
@@ -118,7 +124,7 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 		return err
 	}
 	s.self, s.view, s.start, s.decisions, s.began = p.Self, p.View, p.Start, p.Decisions, p.Began
-	s.candidate, s.elsewhere = p.Candidate, p.Elsewhere
+	s.candidate, s.elsewhere, s.sends, s.sendsFor = p.Candidate, p.Elsewhere, p.Sends, p.SendsFor
 	return nil
 }
 

@@ -4,7 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -218,5 +221,42 @@ func TestSeedThatIsNoMemberYet(t *testing.T) {
 	member(t)(pleach.Join(t.Context(), pleach.Config{Group: "web"}, waiting, address))
 	if took := time.Since(began); took > soon {
 		t.Errorf("took %v", took)
+	}
+}
+
+// fullWhenBegun makes a data folder unwritable between the moment at which a process has found its
+// group and its first vote: a member logs with its rank from then on.
+type fullWhenBegun struct {
+	slog.Handler
+	full func()
+}
+
+func (f fullWhenBegun) WithAttrs([]slog.Attr) slog.Handler {
+	f.full()
+	return slog.DiscardHandler
+}
+
+// A process that cannot save its first vote is no member, and can try again when there is room.
+func TestTriesAgainWhenFolderHasRoom(t *testing.T) {
+	dir := t.TempDir()
+	blocked := filepath.Join(dir, "member.new")
+	full := fullWhenBegun{slog.DiscardHandler, func() {
+		if err := os.MkdirAll(filepath.Join(blocked, "full"), 0o700); err != nil {
+			t.Error(err)
+		}
+	}}
+	if g, err := pleach.Create(t.Context(), pleach.Config{DataDir: dir, Logger: slog.New(full)}); err == nil {
+		_ = g.Abort()
+		t.Fatal("a member that could not save its vote")
+	}
+	if err := os.RemoveAll(blocked); err != nil {
+		t.Fatal(err)
+	}
+	g, err := pleach.Create(t.Context(), pleach.Config{DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/membership"
@@ -11,8 +12,12 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// closeTimeout bounds how long Close waits for the group to let this process go.
-const closeTimeout = time.Second
+const (
+	// closeTimeout bounds how long Close waits for the group to let this process go.
+	closeTimeout = time.Second
+	// abortTimeout bounds how long Abort waits for goroutines of the group to end.
+	abortTimeout = 900 * time.Millisecond
+)
 
 // Leave departs gracefully: it blocks until the other members have installed a
 // view without this process, or ctx ends. Without a quorum there is no such view, and
@@ -60,44 +65,101 @@ func (g *session) leave(ctx context.Context) error {
 // for the other members to install a view without this process; after that they
 // see a crash. [Group.Leave] waits longer and tells whether it worked. In a static
 // group Close only waits until what was broadcast is sent. It returns within two
-// seconds. Further calls do nothing.
+// seconds, with a [*StuckError] if a function of the program still runs then. Further calls
+// do nothing.
 func (g *Group) Close() error {
 	if g.Err() == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		defer cancel()
-		if s := g.session(); s.machine.Static() {
-			_ = s.flush(ctx)
-		} else {
-			_ = g.Leave(ctx) // on failure, the others see a crash, as documented
-		}
+		within(ctx, func() {
+			if s := g.session(); s.machine.Static() {
+				_ = s.flush(ctx)
+			} else {
+				_ = g.Leave(ctx) // on failure, the others see a crash, as documented
+			}
+		})
 	}
 	return g.Abort()
 }
 
 // Abort stops immediately without notifying the group; the other members see a
 // crash. It releases all resources and returns within a second, or when the disk has taken what
-// is being saved (Config.DataDir).
+// is being saved (Config.DataDir). If a function of the program still runs then, such as
+// Config.OnMessage, the error is a [*StuckError].
 func (g *Group) Abort() error {
+	ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
+	defer cancel()
 	g.callOff(ErrClosed)
-	err := g.session().abort()
-	g.driver.Wait()
-	err = errors.Join(err, g.session().abort()) // it may have joined again just before
+	err := g.session().abort(ctx)
+	if !within(ctx, g.driver.Wait) && err == nil {
+		err = g.session().stuck()
+	}
+	err = errors.Join(err, g.session().abort(ctx)) // it may have joined again just before
 	g.end(ErrClosed)
 	return err
 }
 
-func (g *session) abort() error {
+// within calls f on another goroutine, and reports whether f has returned before ctx ended.
+func within(ctx context.Context, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (g *session) abort(ctx context.Context) error {
 	var err error
 	g.closing.Do(func() {
-		_ = g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() })
+		closed := make(chan error, 2) // release may return just after the timeout
+		if !within(ctx, func() { closed <- g.release() }) {
+			closed <- g.stuck()
+		}
+		err = <-closed
 		g.end(ErrClosed)
-		err = g.node.Close()
-		g.reaching.Wait()
-		g.asking.Wait()
-		err = errors.Join(err, g.detection.Close())
 		g.vote.Folder.Close()
 	})
 	return err
+}
+
+// release ends the membership, and waits for all its goroutines.
+func (g *session) release() error {
+	_ = g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() })
+	g.end(ErrClosed)
+	err := g.node.Close()
+	g.reaching.Wait()
+	g.asking.Wait()
+	return errors.Join(err, g.detection.Close())
+}
+
+// StuckError is returned by [Group.Close] and [Group.Abort] when goroutines of the group have
+// not ended in time. The process is no longer a member. What those goroutines hold is released
+// when they end.
+type StuckError struct {
+	// Callback is the function of the program that has not returned, Config.OnMessage. If
+	// empty, it is another one that the group was given: Dial, a detector, or a transport.
+	Callback string
+}
+
+func (e *StuckError) Error() string {
+	if e.Callback == "" {
+		return "pleach: goroutines of the group have not ended: Config.Dial, a detector or the transport does not return"
+	}
+	return fmt.Sprintf("pleach: %s has not returned, and its goroutine still runs", e.Callback)
+}
+
+// stuck names what has not ended.
+func (g *session) stuck() error {
+	if g.dispatching.Load() {
+		return &StuckError{Callback: "Config.OnMessage"}
+	}
+	return &StuckError{}
 }
 
 // forgetSeat saves that this process is no longer a member, within node.Do.

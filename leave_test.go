@@ -64,3 +64,39 @@ func TestLastCloses(t *testing.T) {
 	}
 	testutil.Took(t, "Close", time.Since(began), 500*time.Millisecond)
 }
+
+// Case 69: Close and Abort return in time even if Config.OnMessage does not, and the error names
+// it. The others see that this process has left, or a crash.
+func TestCloseWhileHandlerBlocks(t *testing.T) {
+	for name, end := range map[string]func(*pleach.Group) error{"Close": (*pleach.Group).Close, "Abort": (*pleach.Group).Abort} {
+		t.Run(name, func(t *testing.T) {
+			first, err := pleach.Create(t.Context(), pleach.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = first.Abort() })
+			blocked, release := make(chan struct{}), make(chan struct{})
+			t.Cleanup(func() { close(release) })
+			second, err := pleach.Join(t.Context(), pleach.Config{OnMessage: func(pleach.Message) {
+				close(blocked)
+				<-release
+			}}, first.Self().Address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			awaitView(t, first, "both", ofSize(2))
+			if err := first.Broadcast(t.Context(), []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+			<-blocked
+			var stuck *pleach.StuckError
+			if err := end(second); !errors.As(err, &stuck) || stuck.Callback != "Config.OnMessage" {
+				t.Errorf("%s: %v", name, err)
+			}
+			if !errors.Is(second.Err(), pleach.ErrLeft) && !errors.Is(second.Err(), pleach.ErrClosed) {
+				t.Errorf("the group has ended with %v", second.Err())
+			}
+			awaitView(t, first, "alone", ofSize(1))
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package pleach
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"sync/atomic"
@@ -47,9 +48,16 @@ type Message struct {
 	// view begins here, after all messages of the views before. Only Config.OnMessage gets
 	// it, with Config.ViewNotices, and first of all for the first view of a membership.
 	Begins *View
+	// Current makes this a notice: Data is nil and From is -1. The program is current here: it has
+	// got the notice of a gap, if there was one, and its [State] is restored, if it has one, and
+	// every message of View and of later ones follows. It is the first thing of each membership
+	// with Config.CurrentNotices, also of those that begin a group: from Messages and from every
+	// subscription, or once to Config.OnMessage.
+	Current bool
 
-	begins bool // no message: a view begins here; see state.go
-	lease  *stream.Lease
+	position uint64 // in the queue that it was taken from, if it is of the stream; see processed.go
+	begins   bool   // no message: a view begins here; see state.go
+	lease    *stream.Lease
 }
 
 // Release says that the program has done with a message: the group may receive another one
@@ -73,12 +81,22 @@ func (g *Group) Release(m Message) {
 // with other members, and arrive later unless those no longer keep them.
 func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
+		g.delivery.progress.Resume()
 		for ctx.Err() == nil {
 			s := g.session()
 			m, err := s.next(ctx)
 			switch {
-			case err == nil && !yield(m), err != nil && !g.goesOn(ctx, s, &s.prefetched, nil):
+			case err != nil && !g.goesOn(ctx, s, &s.prefetched, nil):
 				return
+			case err != nil:
+			case !yield(m):
+				g.delivery.progress.leave(&m)
+				g.session().notePast(&m)
+				return
+			default:
+				g.delivery.progress.done(&m)
+				g.session().notePast(&m)
+				g.session().noteProcessed()
 			}
 		}
 	}
@@ -92,6 +110,8 @@ func (g *session) next(ctx context.Context) (Message, error) {
 				g.received.Add(1)
 				return m, nil
 			}
+			g.progress.done(&m)
+			g.noteProcessed()
 			continue
 		}
 		if g.restoreState(); !g.prefetched.Empty() {
@@ -158,6 +178,7 @@ func (g *session) deliverable() bool {
 type delivery struct {
 	arrived    chan struct{} // there may be a message
 	prefetched prefetched    // for Messages to yield
+	progress   progress      // of those that Messages has yielded, or OnMessage got
 	received   atomic.Uint64 // messages that the program has got, in whatever way
 	noted      uint64        // those that the machine knows of
 	// See dispatch. left says that a step has not prefetched all.
@@ -165,12 +186,34 @@ type delivery struct {
 	dispatched                 []Message // handed to the handler last, used while dispatching
 }
 
+// progress is how far the program has processed the messages of a queue.
+type progress struct{ prefetch.Progress }
+
+// done records that the program has processed a message.
+func (p *progress) done(m *Message) {
+	p.Done(prefetch.Mark{View: m.View, Position: m.position})
+}
+
+// leave records that a loop was left with a message.
+func (p *progress) leave(m *Message) {
+	p.Leave(prefetch.Mark{View: m.View, Position: m.position})
+}
+
+// notePast notes that the program has got the notice of a gap: View.Err was set until then. A state
+// comes after it.
+func (g *session) notePast(m *Message) {
+	if m.Gap != nil && g.config.State == nil {
+		g.progress.Complete(m.View)
+		g.changed.Notify()
+	}
+}
+
 // prefetched are messages that wait for the program.
 type prefetched struct{ prefetch.Queue[Message] }
 
 // add adds a message of the member.
 func (p *prefetched) add(m *stream.Message) {
-	p.Add(Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, begins: m.Begins, lease: m.Lease})
+	p.Add(Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, position: m.Position, begins: m.Begins, lease: m.Lease})
 }
 
 // dispatch calls the program's handler, if it has one, for messages that have
@@ -187,6 +230,10 @@ func (g *session) dispatch() {
 					g.config.OnMessage(*m)
 					g.received.Add(1)
 				}
+				g.progress.done(&g.dispatched[i])
+				s := cmp.Or(g.group.session(), g) // none yet: this membership is just beginning
+				s.notePast(&g.dispatched[i])
+				s.noteProcessed()
 			}
 		}
 		g.dispatching.Store(false)

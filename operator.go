@@ -13,10 +13,13 @@ import (
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/client"
 	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/job"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/operator"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // Inspection is what a member tells a process outside its group.
@@ -35,7 +38,7 @@ type Inspection struct {
 // again until ctx ends, unless that cannot help.
 func Inspect(ctx context.Context, c Config, address string) (*Inspection, error) {
 	i := &Inspection{}
-	v, err := operate(c, func(o *operator.Client) (control.ViewReply, error) { return o.View(ctx, address) })
+	v, err := operate(&c, func(o *operator.Client) (control.ViewReply, error) { return o.View(ctx, address) })
 	if err == nil {
 		i.View = *viewOfReply(&v)
 		i.Progress, err = progressOf(ctx, &c, address)
@@ -47,11 +50,11 @@ func Inspect(ctx context.Context, c Config, address string) (*Inspection, error)
 }
 
 // operate asks a group.
-func operate(c Config, ask func(*operator.Client) (control.ViewReply, error)) (control.ViewReply, error) {
+func operate(c *Config, ask func(*operator.Client) (control.ViewReply, error)) (control.ViewReply, error) {
 	if err := c.check(modeInspect); err != nil {
 		return control.ViewReply{}, err
 	}
-	return ask(&operator.Client{Client: clientOf(&c)})
+	return ask(&operator.Client{Client: clientOf(c)})
 }
 
 // viewOfReply is the view in the reply of a member, as programs see it.
@@ -103,7 +106,7 @@ func (g *session) encodeProgress() []byte {
 // group has its quorum. Of the config, Group, TLS
 // and Secret apply.
 func ForceView(ctx context.Context, c Config, address string, members ...string) (View, error) {
-	v, err := operate(c, func(o *operator.Client) (control.ViewReply, error) { return o.Force(ctx, address, members) })
+	v, err := operate(&c, func(o *operator.Client) (control.ViewReply, error) { return o.Force(ctx, address, members) })
 	if errors.Is(err, operator.ErrHasQuorum) {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -125,6 +128,41 @@ func (g *session) force(number uint64, ranks []protocol.Rank) error {
 			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
 		}
 	})
+	return err
+}
+
+// Evict removes the member with an ID from a group, although it is alive, and returns the
+// first known view without it. Its [Group] ends with an [*EvictedError], or joins again with
+// Config.Rejoin: only a deny list keeps it out (Config.DenyFile). Address is that of any
+// member. Evict returns a [*QuorumError] if the members without that one are no quorum, and an
+// [ErrGone] if no member has the ID. Of the config, Group, TLS and Secret apply.
+func Evict(ctx context.Context, c Config, address, id string) (View, error) {
+	v, err := operate(&c, func(o *operator.Client) (control.ViewReply, error) { return o.Evict(ctx, address, id) })
+	var gone *operator.GoneError
+	var version *operator.VersionError
+	switch {
+	case errors.As(err, &gone):
+		err = fmt.Errorf("%w: %w", ErrGone, err)
+	case errors.As(err, &version):
+		err = &VersionError{"an eviction", int(version.Group), int(version.Needed), wire.Version}
+	}
+	if err != nil {
+		return View{}, fmt.Errorf("pleach: Evict %q at %s: %w", id, address, err)
+	}
+	return *viewOfReply(&v), nil
+}
+
+// evict has another member removed.
+func (g *session) evict(from transport.Client, r control.Evict) error {
+	err := client.ErrNotAMember
+	_ = g.node.Do(func(now protocol.Time) {
+		err = g.inputs.Evict(now, r.Rank, r.Incarnation, membership.OperatorEvicted)
+	})
+	var names []string
+	if len(from.Certificates) > 0 {
+		names = door.NamesOf(from.Certificates[0])
+	}
+	g.log.Warn("an operator evicts a member", "peer", r.Rank, "incarnation", r.Incarnation, "from", from.Address, "certificate", names, "error", err)
 	return err
 }
 
@@ -153,7 +191,7 @@ func (e *RaiseError) Error() string {
 // A group begins with the highest version that its first members have in common. So
 // without an upgrade there is nothing to raise, and RaiseVersion returns the present view.
 func RaiseVersion(ctx context.Context, c Config, address string) (View, error) {
-	v, err := operate(c, func(o *operator.Client) (control.ViewReply, error) { return o.Raise(ctx, address) })
+	v, err := operate(&c, func(o *operator.Client) (control.ViewReply, error) { return o.Raise(ctx, address) })
 	if stay := new(operator.StayError); errors.As(err, &stay) {
 		e := &RaiseError{Version: int(stay.Version)}
 		for _, m := range stay.Members {

@@ -217,7 +217,9 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if old.machine.Static() {
 		return ErrStatic
 	}
-	if err := old.abort(); err != nil {
+	aborting, cancel := context.WithTimeout(context.Background(), abortTimeout)
+	defer cancel()
+	if err := old.abort(aborting); err != nil {
 		return err
 	}
 	if errors.Is(old.Err(), ErrReplaced) {
@@ -227,12 +229,12 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if len(seeds) == 0 {
 		return errors.New("the last view had no other member")
 	}
-	s, err := prepare(ctx, &c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds) })
+	s, err := prepare(ctx, &c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds, settingsOf(c)) })
 	if err != nil {
 		return old.replacedMeanwhile(err)
 	}
 	if err := g.enter(c, s, nil, &Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}); err != nil {
-		return errors.Join(err, s.transport.Close())
+		return errors.Join(err, s.close())
 	}
 	return nil
 }
@@ -286,9 +288,11 @@ func (g *session) keepUnread() {
 // and of the first view before what the program receives. It is called before the member
 // begins, with topics locked.
 func (g *session) announce(gap *Gap) {
+	g.replica.gap = gap
+	g.progress.Begin(g.view.Load().Number, gap != nil || g.replica.lacking, g.config.OnMessage != nil)
 	queues := []*prefetched{&g.prefetched}
 	for _, t := range g.group.topics.list {
-		g.subscribe(t)
+		g.subscribe(t, gap)
 		queues = append(queues, &t.prefetched)
 	}
 	if gap != nil {
@@ -298,11 +302,27 @@ func (g *session) announce(gap *Gap) {
 		}
 		g.pending.Store(true)
 	}
+	if g.config.CurrentNotices && !g.replica.lacking {
+		g.announceCurrent()
+	}
 	if g.config.ViewNotices {
 		g.prefetched.Keep(func() { g.prefetched.Add(Message{From: -1, View: g.view.Load().Number, begins: true}) })
 		g.prefetched.Drained.Store(false)
 		g.pending.Store(true)
 	}
+}
+
+// announceCurrent puts the notice that the program is current before what follows.
+func (g *session) announceCurrent() {
+	queues := []*prefetched{&g.prefetched}
+	for _, t := range g.topics {
+		queues = append(queues, &t.prefetched)
+	}
+	for _, q := range queues {
+		q.Keep(func() { q.Add(Message{From: -1, View: g.view.Load().Number, Current: true}) })
+		q.Drained.Store(false)
+	}
+	g.pending.Store(true)
 }
 
 // replacedMeanwhile translates the error of a Rejoin that is refused because another

@@ -34,16 +34,20 @@ func (g *session) handleRequest(ctx context.Context, from transport.Client, b []
 		answer(client.Accepted(g.force(r.View, r.Ranks)))
 	case control.Raise:
 		answer(client.Accepted(g.raise(r.Version)))
+	case control.Evict:
+		answer(client.Accepted(g.evict(from, r)))
 	case control.CatchUp:
 		answer(client.Accepted(g.catchUp.Begin(r.View, r.Address)))
 	case control.Decisions:
 		_ = g.node.Do(func(protocol.Time) { answer(control.Accept(g.machine.Decisions().Encode(nil))) })
 	case control.Introduce:
 		g.answerIntroduction(&r.Question, answer)
+	case control.Compare:
+		answer(g.answerSettings(&r))
 	case control.Progress:
 		answer(g.encodeProgress())
 	case control.View:
-		_ = g.node.Do(func(protocol.Time) { answer(encodeView(g.machine.View(), g.lostQuorum())) })
+		_ = g.node.Do(func(protocol.Time) { answer(encodeView(control.Observed(g.machine.View()), g.lostQuorum())) })
 	case control.Confirm:
 		answer(client.Refuse(fmt.Errorf("it is member %q of this group", g.self.Identity)))
 	case control.Join:
@@ -121,6 +125,9 @@ func (g *session) answerIntroduction(q *control.Question, answer func([]byte)) {
 	if err != nil || g.removal.Load() != nil || g.Err() != nil {
 		answer(client.Refuse(client.ErrNotAMember))
 		return
+	}
+	if q.From == (control.Contact{}) {
+		i = i.Observed()
 	}
 	answer(control.Accept(i.Encode(nil)))
 }

@@ -63,8 +63,9 @@ func (c *residentConfig) begin(ctx context.Context) (*pleach.Group, error) {
 // broadcastPatience bounds a broadcast: a root that may not go on has to say so.
 const broadcastPatience = 2 * time.Second
 
-// rejoinPatience bounds a resident's return.
-const rejoinPatience = 30 * time.Second
+// rejoinPatience bounds a resident's return. Tests keep hosts apart for up to 40 s (awaitNoQuorum),
+// and a resident cannot come back before.
+const rejoinPatience = 90 * time.Second
 
 // resident is the running process.
 type resident struct {

@@ -3,7 +3,6 @@ package pleach
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/direct"
@@ -35,6 +34,14 @@ const (
 	directHead = 512
 	maxDirect  = 1<<30 - directHead
 )
+
+// tooLongDirect returns an error if not all members can receive a message of a size.
+func (g *session) tooLongDirect(size int) error {
+	if size > maxDirect {
+		return &MessageSizeError{Size: size, Max: maxDirect, ID: g.self.Identity, From: -1}
+	}
+	return g.tooLong(size)
+}
 
 // maxDirect returns the longest message to a single member.
 func (l *Limits) maxDirect() int {
@@ -128,11 +135,11 @@ func (g *session) sendTo(ctx context.Context, to int, data []byte) error {
 
 // tryDirect tries to send something to a member, until there is room for it.
 func (g *session) tryDirect(ctx context.Context, to int, data []byte, try func() error) error {
-	switch most := g.config.Limits.maxDirect(); {
-	case g.machine.Static():
+	if g.machine.Static() {
 		return ErrStatic
-	case len(data) > most:
-		return fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", len(data), most)
+	}
+	if err := g.tooLongDirect(len(data)); err != nil {
+		return err
 	}
 	err := g.waitRoom(ctx, try)
 	if gone := new(direct.GoneError); errors.As(err, &gone) {

@@ -11,6 +11,7 @@ import (
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/catchup"
 	"github.com/pleach-go/pleach/internal/client"
+	"github.com/pleach-go/pleach/internal/current"
 	"github.com/pleach-go/pleach/internal/dedup"
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/folder"
@@ -84,8 +85,9 @@ type network struct {
 // views are the present view, and what tells of the next.
 type views struct {
 	view    *atomic.Pointer[membership.View]
-	shown   atomic.Pointer[View] // what View returned last
-	changed notify.Notifier      // notifies when there is a new view, or more is stable or known to be lost
+	shown   atomic.Pointer[View]              // what View returned last
+	own     atomic.Pointer[membership.Member] // this process in the last view that had it
+	changed notify.Notifier                   // notifies when there is a new view, or more is stable or known to be lost
 }
 
 // ending is whether this process is a member, and why not.
@@ -102,9 +104,10 @@ type ending struct {
 type admitting struct {
 	began      []founding.Candidate // the candidates that the group began with, by agreement; nil: otherwise
 	admissions map[protocol.Rank]admission
+	revoked    revoked        // the members that have shown a certificate that is denied
 	reachSlots *door.Slots    // one for each candidate that is dialed
 	reaching   sync.WaitGroup // dials candidates; see admit
-	refusals   dedup.Causes   // of candidates
+	refusals   dedup.Foreign  // of candidates
 	asking     sync.WaitGroup // whatever else the end of the membership waits for
 }
 
@@ -119,6 +122,7 @@ type troubles struct {
 
 // sending is what broadcasts wait for.
 type sending struct {
+	limit     messageLimit
 	sendLock  chan struct{} // held by the one broadcast that is writing
 	metaLock  chan struct{} // held by the one SetMeta that waits
 	tracing   tracing
@@ -129,9 +133,12 @@ type sending struct {
 
 // stability is what is known of receipts; used within node.Do.
 type stability struct {
-	sentIn uint64 // the view in which the last broadcast was written
-	stable uint64 // when last looked at
-	lossy  int    // likewise
+	sentIn    uint64          // the view in which the last broadcast was written
+	stable    uint64          // stream.Stable() after the previous step
+	processed uint64          // stream.Processed() after the previous step
+	lossy     int             // members in stream.Incomplete() after the previous step
+	current   *current.Rounds // nil: the group is static
+	consumers
 }
 
 // afterStep gives signs to those who wait. It is called within node.Do.
@@ -151,10 +158,13 @@ func (g *session) afterStep(now protocol.Time) {
 		g.unwritten.Store(unwritten)
 		notify.Signal(g.written)
 	}
-	if stable, lossy := g.stream.Stable(), len(g.stream.Incomplete()); stable != g.stable || lossy != g.lossy {
-		g.stable, g.lossy = stable, lossy
+	g.watchProgram(now)
+	stable, processed, lossy := g.stream.Stable(), g.stream.Processed(), len(g.stream.Incomplete())
+	if stable != g.stable || processed != g.processed || lossy != g.lossy {
+		g.stable, g.processed, g.lossy = stable, processed, lossy
 		g.changed.Notify()
 	}
+	g.endTooLong()
 	g.checkImpaired(now)
 	if received := g.received.Load(); received != g.noted && g.machine.Slow() {
 		g.noted = received
@@ -171,7 +181,10 @@ func (g *session) Self() Member {
 	if m := g.view.Load().Members.Find(g.self.Rank); m != nil && m.Incarnation == g.self.Incarnation {
 		return memberOf(m)
 	}
-	return memberOf(&g.self) // it is not in the view, or its group is static
+	if m := g.own.Load(); m != nil {
+		return memberOf(m) // it is no longer in the view
+	}
+	return memberOf(&g.self) // its group is static
 }
 
 // Size returns the number of members of the current view.
@@ -186,7 +199,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
 		network:   network{client: clientOf(&c), listening: s.listening},
 		views:     views{view: &s.current},
-		admitting: admitting{began: s.began, reachSlots: door.NewSlots(maxReach)},
+		admitting: admitting{began: s.began, revoked: s.revoked, reachSlots: door.NewSlots(maxReach)},
 		troubles:  troubles{suspects: make(map[protocol.Rank]Suspect)},
 		sending: sending{
 			sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1),
@@ -204,6 +217,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
+	g.initLimit(s)
 	g.vote = folder.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
 	g.addresses, _ = s.transport.(transport.AddressBook)
 	g.elsewhere = s.elsewhere
@@ -223,6 +237,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	})
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
+	g.makeCurrent()
 	g.announce(gap)
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
 	_, n.Precise = s.transport.(*tcp.Transport) // others may be in the virtual time of a test
@@ -233,7 +248,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		g.node = node.New(n)
 		return g, g.node.Start()
 	}
-	return g, g.startViews(s, n)
+	return g, g.startViews(s, u, n)
 }
 
 // memberConfig is how this member begins, and what it tells the group.
@@ -260,9 +275,9 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 }
 
 // startViews starts a member that agrees on views with others.
-func (g *session) startViews(s *initialState, c node.Config) error {
+func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) error {
 	g.detection = peers.NewDetection(&peers.Config{
-		Self: g.self, Group: g.config.Group, Secret: g.config.Secret, StartTimeout: g.config.StartTimeout, Listening: s.inherited,
+		Self: g.self, Group: g.config.Group, Secret: secretOf(&g.config), StartTimeout: g.config.StartTimeout, Listening: s.inherited,
 		Dial: g.config.Dial, Detectors: g.config.Detectors,
 	})
 	early := g.catchUp.Early
@@ -281,12 +296,22 @@ func (g *session) startViews(s *initialState, c node.Config) error {
 		err = g.node.Start()
 	}
 	if err != nil {
-		return errors.Join(err, g.detection.Close())
+		return errors.Join(err, g.node.Close(), g.detection.Close())
 	}
 	g.catchUp.SetSeeds(s.seeds)
 	g.asking.Go(g.catchUp.Run)
+	switch {
+	case g.config.Transport != nil || u != nil:
+	case g.limit.group.Load().most < g.limit.own:
+		g.asking.Go(g.raiseLimit)
+	case s.sends == 0 && s.began == nil:
+		g.asking.Go(g.compareSettings)
+	}
 	if g.config.TLS != nil {
 		g.asking.Go(g.watchExpiry)
+	}
+	if g.config.followed != (door.Followed{}) {
+		g.asking.Go(g.followFiles)
 	}
 	return g.node.Do(func(now protocol.Time) {
 		g.inputs.Start(now)

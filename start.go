@@ -38,7 +38,7 @@ func open(ctx context.Context, c Config, m mode, initial func(*Config) (*initial
 	}
 	g := newGroup(c)
 	if err := g.enter(c, s, nil, nil); err != nil {
-		return nil, errors.Join(fmt.Errorf("pleach: %s: %w", m, err), s.transport.Close())
+		return nil, errors.Join(fmt.Errorf("pleach: %s: %w", m, err), s.close())
 	}
 	if c.Rejoin {
 		g.driver.Go(g.stay)
@@ -72,7 +72,10 @@ type initialState struct {
 	inherited bool                            // all members have inherited their sockets
 	replaces  []string                        // the IDs of a job's processes, one of which it replaces; nil: none
 	began     []founding.Candidate            // the group began with these, by agreement; nil: otherwise
+	revoked   revoked                         // the members that have shown a certificate that is denied
 	elsewhere lifecycle.Elsewhere             // the members that are not where the view has them
+	sends     int                             // the longest message that the group sends; 0: unknown
+	sendsFor  string                          // the ID of a member that can receive no longer one
 	seeds     []string                        // where else processes may look for the group
 	current   atomic.Pointer[membership.View] // the group's, once there is one
 
@@ -95,6 +98,13 @@ func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
 		return nil, &ConfigError{"DataDir", fmt.Sprintf("is %q: %v", c.DataDir, err)}
 	}
 	return saved, nil
+}
+
+// close releases what a member that has not begun would have used: the process may try again.
+func (s *initialState) close() error {
+	err := s.transport.Close()
+	s.data.Close()
+	return err
 }
 
 // startState is the state of a member whose group starts as a whole: every member
@@ -127,7 +137,7 @@ func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
 	if err := checkCertificate(c, s.self.Identity, s.self.Address); err != nil {
 		return nil, err
 	}
-	if a.Launcher != "" && c.TLS == nil && len(c.Secret) == 0 {
+	if a.Launcher != "" && c.TLS == nil && secretOf(c) == nil {
 		c.Logger.Warn("the job is open: every process that reaches its addresses can speak as a rank. Set PLEACH_SECRET to 16 random bytes or more, alike in all processes", "launcher", a.Launcher)
 	}
 	listener, err := a.Listener()
@@ -164,10 +174,10 @@ func assignment(c *Config, ctx context.Context) (bootstrap.Assignment, error) {
 	}
 	a.Respawned = a.Respawned || c.Job.Respawned
 	c.Group = cmp.Or(c.Group, a.Group)
-	if c.TLS == nil && len(c.Secret) == 0 && c.Transport == nil {
+	if c.TLS == nil && secretOf(c) == nil && c.Transport == nil {
 		c.Secret = a.Secret
 	}
-	a.Secret = c.Secret
+	a.Secret = secretOf(c)
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
 	defer cancel()
 	if a, err = a.Meet(ctx); err != nil {
@@ -186,7 +196,12 @@ func newTransport(c *Config, s *initialState, listener net.Listener, addresses [
 	config := clientOf(c).Config(listener)
 	config.Rank, config.Addresses, config.Candidate, config.Open = s.self.Rank, addresses, s.candidate, !c.Static
 	config.Incarnation, config.Nonce, config.SharedBytes = incarnation, s.self.Nonce, max(0, c.Limits.SharedBytes)
-	config.Verify = func(claim tcp.Claim) error { return verifyClaim(c, s.current.Load(), claim) }
+	s.revoked = make(revoked, maxRevoked)
+	config.Verify = func(claim tcp.Claim) error {
+		err := verifyClaim(c, s.current.Load(), claim)
+		s.revoked.note(claim, err)
+		return err
+	}
 	t, err := tcp.New(config)
 	if err != nil {
 		if s.candidate != nil {

@@ -39,10 +39,10 @@ type State interface {
 	Restore(r io.Reader) error
 }
 
-// StateOffer is a [State] that may outlast its processes, such as on their disks. If all
-// members that had the state of the group are gone, the group begins with the state of the
-// process that offers the highest number, and all others Restore that. Of equal numbers,
-// or if no State is a StateOffer, it is the state of the lowest rank, as it is.
+// StateOffer is a [State] that may outlast its processes, such as on their disks. If members begin
+// a group together, or all members that had the state of the group are gone, the group begins with
+// the state of the process that offers the highest number, and all others Restore that. Of equal
+// numbers, or if no State is a StateOffer, it is the state of the lowest rank, as it is.
 type StateOffer interface {
 	State
 	// OfferState returns how new the state is that this process can begin with. It is called
@@ -70,6 +70,8 @@ func (e *StateError) Unwrap() error { return e.Err }
 // replica is what a member knows of the state of its group. Its fields are used within
 // node.Do, but those of the goroutine that receives.
 type replica struct {
+	gap     *Gap                        // of this membership; nil: it is the first
+	first   uint64                      // view of this membership
 	lacking bool                        // this process has yet to get the state
 	arrived *snapshot                   // nil: not yet
 	views   map[uint64]*membership.View // nil: the program is not told where views begin
@@ -91,21 +93,16 @@ type snapshot struct {
 	own  bool // the program begins with the state that it has
 }
 
-// makeReplica makes a member that has the state, if the group begins with it, or lacks it.
+// makeReplica makes a member that has the state, if it has begun the group alone, or lacks it.
 func (g *session) makeReplica(v *membership.View) {
 	if g.config.State == nil && !g.config.ViewNotices {
 		return
 	}
 	g.replica = replica{
-		lacking: g.config.State != nil && g.self.Incarnation != member.FirstIncarnation,
-		views:   make(map[uint64]*membership.View), sent: make(map[direct.Caller]bool),
+		lacking: g.config.State != nil && !g.self.Synced, first: v.Number,
+		views: make(map[uint64]*membership.View), sent: make(map[direct.Caller]bool),
 	}
 	g.checkState(v)
-}
-
-// hasState reports whether a member has the state: it has said so, or has begun the group.
-func hasState(m *membership.Member) bool {
-	return m.Synced || m.Incarnation == member.FirstIncarnation
 }
 
 // checkState keeps a view for when the program comes to it. If no member has the state
@@ -120,7 +117,7 @@ func (g *session) checkState(v *membership.View) {
 	}
 	r.election.Begin(nil)
 	for _, m := range v.Members.All() {
-		if hasState(m) {
+		if m.Synced {
 			r.offering = false
 			return
 		}
@@ -155,7 +152,11 @@ func (g *session) takeState(from protocol.Rank, view uint64, s direct.Status, da
 	case s == direct.Offered:
 		d := wire.NewDecoder(data)
 		if m := r.election.Offer(view, from, d.Uint64()); m != nil {
-			g.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
+			if view == member.FirstIncarnation {
+				g.log.Info("the group begins with the state of one member", "view", view, "member", m.Rank)
+			} else {
+				g.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
+			}
 			g.direct.machine.SendState(m.Rank, m.Incarnation, view, direct.Chosen, nil)
 		}
 	case !r.lacking || r.arrived != nil:
@@ -202,7 +203,12 @@ func (g *session) restoreState() bool {
 	g.replica.since = s.view
 	return g.node.Do(func(now protocol.Time) {
 		g.replica.lacking, g.replica.arrived = false, nil
+		if g.config.CurrentNotices {
+			g.announceCurrent()
+		}
+		g.progress.Complete(g.replica.first)
 		g.wakeTopics()
+		g.changed.Notify()
 		g.inputs.SetSynced(now)
 	}) == nil
 }
@@ -226,7 +232,7 @@ func (g *session) forProgram(m *Message) bool {
 	case m.begins && g.config.State == nil:
 		m.From, m.Begins = -1, g.takeView(m.View)
 		return m.Begins != nil
-	case g.config.State == nil || m.Direct || m.Gap != nil:
+	case g.config.State == nil || m.Direct || m.Gap != nil || m.Current:
 		return true
 	case m.begins:
 		g.provideState(m.View)
@@ -265,7 +271,7 @@ func (g *session) provideState(number uint64) {
 	provider := protocol.NoRank
 	for _, m := range v.Members.All() {
 		switch {
-		case !hasState(m):
+		case !m.Synced:
 			if !g.replica.sent[direct.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] {
 				lacking = append(lacking, m)
 			}
@@ -294,8 +300,8 @@ func (g *session) provideState(number uint64) {
 func (g *session) snapshot() (direct.Status, []byte) {
 	var b bytes.Buffer
 	err := g.config.State.Snapshot(&b)
-	if most := g.config.Limits.maxDirect(); err == nil && b.Len() > most {
-		err = fmt.Errorf("%d bytes are too long: %d at most (Config.Limits.MaxMessage)", b.Len(), most)
+	if err == nil {
+		err = g.tooLongDirect(b.Len())
 	}
 	if err != nil {
 		g.log.Error("no snapshot", "error", err)

@@ -43,7 +43,11 @@ type Status struct {
 	// begins with the view in which this process became a member.
 	History []ViewChange `json:"history"`
 	Queues  Queues       `json:"queues"`
-	Stats   Stats        `json:"stats"`
+	// Stuck are the queues in which broadcasts have waited for this process's program for
+	// Config.Limits.SlowTimeout without its processing any, and OnMessage if it has not returned
+	// for that long.
+	Stuck []StuckConsumer `json:"stuck,omitempty"`
+	Stats Stats           `json:"stats"`
 	// LastError is the last error of this process itself that kept it from others,
 	// such as running out of file descriptors, or from voting, such as a full or slow disk,
 	// and LastErrorAt when it happened. It is empty if there was none. It is no evidence against other members.
@@ -108,9 +112,10 @@ type PeerStatus struct {
 	// of [Group.Send] that its program has not received yet.
 	QueuedBytes int    `json:"queued_bytes"`
 	UnreadBytes uint64 `json:"unread_bytes"`
-	// Lag is how many segments of this member's broadcasts the other one, or one behind it
-	// in the tree, may not have yet. Members grant credit for 128 KiB at a time, so a few
-	// short messages may always count. It is known only of members that this one feeds.
+	// Lag is how many segments of this member's broadcasts are late at the other one, or at
+	// one behind it in the tree: they were sent at least a second before it last answered, or
+	// has left a question unanswered, and it did not have them. It is known only of members
+	// that this one feeds.
 	Lag uint64 `json:"lag"`
 	// Missing is how many segments of the other one's broadcasts this member lacks.
 	Missing uint64 `json:"missing"`
@@ -146,7 +151,7 @@ func (g *Group) Status() Status { return g.session().status() }
 func (g *session) status() Status {
 	self := g.Self()
 	s := Status{Group: g.config.Group, Rank: self.Rank, ID: self.ID, Suspects: []Suspect{}, Peers: []PeerStatus{}, History: []ViewChange{}}
-	err := g.node.Do(func(protocol.Time) {
+	err := g.node.Do(func(now protocol.Time) {
 		s.Time = time.Now()
 		if g.machine.Static() {
 			s.Quorum = Quorum{Reachable: g.Size(), OK: true}
@@ -157,9 +162,10 @@ func (g *session) status() Status {
 		}
 		s.View, s.Members = g.view.Load().Number, g.Size()
 		s.Version, s.NewestVersion = g.versions()
-		s.Peers = g.peerList()
+		s.Peers = g.peerList(now)
 		s.History = append(s.History, g.history...)
 		s.Queues, s.Stats = Queues(g.stream.Queues()), g.stats()
+		s.Stuck = g.stuckConsumers(now)
 	})
 	if err != nil {
 		s.Time, s.View, s.Members = time.Now(), g.view.Load().Number, g.Size()
@@ -199,9 +205,9 @@ func (g *session) suspectList() []Suspect {
 }
 
 // peerList returns the other members, within node.Do.
-func (g *session) peerList() []PeerStatus {
+func (g *session) peerList(now protocol.Time) []PeerStatus {
 	members := g.view.Load().Members
-	states := g.stream.PeerStates()
+	states := g.stream.PeerStates(now)
 	list := make([]PeerStatus, 0, max(members.Len()-1, 0))
 	for _, m := range members.All() {
 		if m.Rank != g.self.Rank {

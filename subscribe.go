@@ -28,6 +28,7 @@ type Subscription struct {
 	arrived    chan struct{}              // there may be a message
 	closed     chan struct{}
 	prefetched prefetched
+	progress   progress
 }
 
 // enrollment is a subscription in one membership.
@@ -83,7 +84,7 @@ func (g *Group) Subscribe(name string) (*Subscription, error) {
 	}
 	t := g.newSubscription(name, false)
 	s = g.session()
-	if s.node.Do(func(protocol.Time) { s.subscribe(t) }) != nil && g.Err() != nil {
+	if s.node.Do(func(protocol.Time) { s.subscribe(t, nil) }) != nil && g.Err() != nil {
 		return nil, s.wrap("subscribe", ErrClosed)
 	} // otherwise the next membership adds it
 	g.topics.list = append(g.topics.list, t)
@@ -97,9 +98,10 @@ func (g *Group) newSubscription(name string, given bool) *Subscription {
 
 // subscribe subscribes in this membership. It is called within node.Do, or before the member
 // begins.
-func (g *session) subscribe(t *Subscription) {
+func (g *session) subscribe(t *Subscription, gap *Gap) {
 	id := g.inputs.Subscribe(t.name)
 	g.topics[id] = t
+	t.progress.Begin(g.view.Load().Number, gap != nil, false)
 	t.at.Store(&enrollment{g, id})
 }
 
@@ -132,11 +134,21 @@ func (t *Subscription) Broadcast(ctx context.Context, data []byte) error {
 // process has the state. What it yields is no part of the state; see [State].
 func (t *Subscription) Messages(ctx context.Context) iter.Seq[Message] {
 	return func(yield func(Message) bool) {
+		t.progress.Resume()
 		for ctx.Err() == nil {
 			m, ok := t.next(ctx)
-			if !ok || !yield(m) {
+			if ok && m.Gap != nil {
+				t.progress.Complete(m.View)
+			}
+			switch {
+			case !ok:
+				return
+			case !yield(m):
+				t.progress.leave(&m)
 				return
 			}
+			t.progress.done(&m)
+			t.group.session().noteProcessed()
 		}
 	}
 }

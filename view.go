@@ -25,7 +25,8 @@ type View struct {
 	// [Group.Views] yielded before. They are nil elsewhere.
 	Joined, Left []Member
 	// Err is a [*QuorumError] while too few of the members are reachable to go on. With
-	// Config.Rejoin it is why this process is no member, until it has joined again.
+	// Config.Rejoin it is why this process is no member, until it has joined again and a program
+	// that receives has got the notice of the gap, and the [State].
 	// Otherwise it is nil.
 	Err error
 
@@ -54,8 +55,8 @@ type Member struct {
 	// Version is the highest protocol version that the process speaks.
 	Version int
 	// Nonce is a random number that the process has drawn. No process of another group has
-	// the same, even if name, ID, address and incarnation are. It is zero in a group that was
-	// started as a whole.
+	// the same, even if name, ID, address and incarnation are. Only members know it:
+	// [Inspect] returns a hash of it. It is zero in a group that was started as a whole.
 	Nonce uint64
 }
 
@@ -133,8 +134,11 @@ func viewOf(v *membership.View) *View {
 func (g *Group) View() View {
 	s := g.session()
 	v := s.View()
-	if err := s.Err(); err != nil && g.Err() == nil {
+	switch err := s.Err(); {
+	case err != nil && g.Err() == nil:
 		v.Err = err
+	case err == nil && v.Err == nil && g.config.Rejoin && s.replica.gap != nil && g.delivery.progress.Waits():
+		v.Err = s.replica.gap.Err
 	}
 	return v
 }
@@ -195,6 +199,9 @@ func membersNotIn(v, other membership.Members) (members []Member) {
 // installView publishes a view, within node.Do.
 func (g *session) installView(v *membership.View) {
 	before := g.view.Swap(v) // first: the transport verifies with it
+	if m := v.Members.Find(g.self.Rank); m != nil && m.Incarnation == g.self.Incarnation {
+		g.own.Store(m)
+	}
 	g.noteAdmissions(v, before.Members)
 	g.setPeers(v, before.Members)
 	for gone := range before.Members.Since(v.Members) {

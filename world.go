@@ -85,7 +85,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 		Rank: int(s.self.Rank), Size: len(processes), View: s.view.Number, Link: p,
 		KeepCalls: c.Job.LogCalls, KeepBytes: c.Job.LogBytes, PollTime: c.Job.PollTime,
 		Placement: job.Placement(processes), ProgressTimeout: c.Job.ProgressTimeout,
-		Evict:   func(rank int, why error) { go p.Evict(rank, why) },
+		Evict:   func(rank int, why error) { go p.EvictStuck(rank, why) },
 		Network: loggp.Network{Inside: loggp.Link(c.Job.Network.Inside), Between: loggp.Link(c.Job.Network.Between)},
 	}
 	if s.replaces != nil {
@@ -131,6 +131,7 @@ func (w *World) Finalize(ctx context.Context) error {
 		// All calls of all processes have returned. The second agreement tells that all
 		// processes know, so that none takes one that ends now for dead. If it fails,
 		// the job is still complete.
+		w.link.Complete()
 		w.engine.KeepOwners()
 		w.current.DismissWaiting()
 		limited, cancel := context.WithTimeout(ctx, leaveTogether)
@@ -160,12 +161,14 @@ func (w *World) agreeToEnd(ctx context.Context) error {
 // waits at most a second for them to install a view without this process. See
 // [World.Finalize] for the end of a job.
 func (w *World) Close() error {
+	w.link.Leave()
 	return w.release(w.group.Close())
 }
 
 // Abort stops immediately without notifying the others; they see a crash and take
 // over this process's tasks.
 func (w *World) Abort() error {
+	w.link.Leave()
 	return w.release(w.group.Abort())
 }
 
@@ -305,6 +308,7 @@ func (w *World) watch(timeout time.Duration) {
 func (w *World) giveUp(err error) {
 	s := w.group.session()
 	s.log.Error("this process leaves the job", "error", err)
+	w.link.Leave()
 	s.end(err)
 	w.engine.End(err)
 	_ = w.group.Abort()

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -57,11 +58,17 @@ func (env environment) rendezvous(addresses []string) (string, error) {
 }
 
 func readAddressFile(name string) (string, error) {
-	f, err := os.Open(name)
+	// Another user's process may name any file, such as a pipe that nobody writes to.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return "", err
+	} else if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file", name)
+	}
 	text, err := io.ReadAll(io.LimitReader(f, maxAddressFile+1))
 	if len(text) > maxAddressFile {
 		return "", fmt.Errorf("longer than %d bytes", maxAddressFile)

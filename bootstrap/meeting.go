@@ -2,7 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"crypto/hmac"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -15,10 +14,10 @@ import (
 type meeting struct {
 	job      *Assignment
 	listener net.Listener
-	open     chan struct{} // semaphore of connections
 	work     sync.WaitGroup
 
 	mu         sync.Mutex
+	silent     silent              // connections that have not registered
 	registered map[int]*registrant // by rank
 	confirmed  map[int]bool
 	outside    netip.Addr         // address by which other hosts reach this one
@@ -32,13 +31,13 @@ type registrant struct {
 	ip   netip.Addr
 }
 
-// spareConnections is how many connections beyond one per process may be open: those of
+// spareConnections is how many connections beyond one per process may be silent: those of
 // strangers, and of processes that try again.
 const spareConnections = 64
 
 func newMeeting(job *Assignment, l net.Listener) *meeting {
 	return &meeting{
-		job: job, listener: l, open: make(chan struct{}, int(job.Size)+spareConnections),
+		job: job, listener: l, silent: silent{limit: int(job.Size) + spareConnections},
 		registered: make(map[int]*registrant), confirmed: make(map[int]bool),
 	}
 }
@@ -54,15 +53,10 @@ func (m *meeting) serve(ctx context.Context) {
 		if err != nil {
 			break
 		}
-		select {
-		case m.open <- struct{}{}:
-			m.work.Go(func() {
-				m.receive(until, c)
-				<-m.open
-			})
-		default:
-			c.Close()
-		}
+		m.mu.Lock()
+		m.silent.add(c)
+		m.mu.Unlock()
+		m.work.Go(func() { m.receive(until, c) })
 	}
 	m.dismiss(ctx)
 	m.work.Wait()
@@ -71,12 +65,17 @@ func (m *meeting) serve(ctx context.Context) {
 // receive takes in the process of a connection, and tells all when it is the last.
 func (m *meeting) receive(ctx context.Context, c net.Conn) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	r, err := readRegistration(c)
-	if !stop() || err != nil || len(m.job.Secret) > 0 && !hmac.Equal(r.MAC, r.sign(m.job.Secret)) {
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.silent.remove(c)
+	}()
+	r, err := readRegistration(c, m.job.Secret)
+	if !stop() || err != nil {
 		c.Close() // an outsider
 		return
 	}
-	g := &registrant{registration: r, conn: c, ip: netip.MustParseAddrPort(c.RemoteAddr().String()).Addr().Unmap()}
+	g := &registrant{registration: r, conn: c, ip: hostOf(c.RemoteAddr())}
 	if problem := m.takeIn(g); problem != "" {
 		g.answer(m.job.Secret, directory{Error: problem})
 	}
@@ -93,7 +92,7 @@ func (m *meeting) takeIn(g *registrant) string {
 		former.conn.Close() // it tries again
 	}
 	if !g.ip.IsLoopback() {
-		m.outside = netip.MustParseAddrPort(g.conn.LocalAddr().String()).Addr().Unmap()
+		m.outside = hostOf(g.conn.LocalAddr())
 	}
 	m.registered[g.Rank] = g
 	if len(m.registered) == int(m.job.Size) {
@@ -112,6 +111,8 @@ func (m *meeting) problem(g *registrant) string {
 		return fmt.Sprintf("rank %d is of a job of %d processes, and rank 0 of one of %d", g.Rank, g.Size, job.Size)
 	case g.Rank < 0 || g.Rank >= g.Size:
 		return fmt.Sprintf("there is no rank %d of %d", g.Rank, g.Size)
+	case len(job.Secret) > 0 && g.Host != g.ip.String():
+		return fmt.Sprintf("rank %d connects from %s, and rank 0 sees it at %s: there must be no address translation between them", g.Rank, g.Host, g.ip)
 	case former != nil && former.Nonce != g.Nonce:
 		return fmt.Sprintf("rank %d is here twice: at %v and at %v", g.Rank, netip.AddrPortFrom(former.ip, former.Port), netip.AddrPortFrom(g.ip, g.Port))
 	}

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -12,7 +13,6 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 )
@@ -22,21 +22,33 @@ import (
 // addresses of all. It is what torchrun and Gloo call a rendezvous.
 //
 // With a secret, both sides sign what they say. That keeps an outsider from sending processes
-// elsewhere; connections between processes prove the secret themselves.
+// elsewhere; connections between processes prove the secret themselves. Rank 0 speaks first, and
+// a registration signs its challenge, which is another one for each connection, and the
+// address from which it comes: so what somebody has read or passed on does not count from
+// another address.
 
 // Limits of a rendezvous.
 const (
 	maxRegistration = 4 << 10
-	registerTime    = 10 * time.Second // for a connection to say who it is
+	maxChallenge    = 256
 	retryTime       = 100 * time.Millisecond
 	confirmTime     = 2 * time.Second // for processes to confirm a complete list
 )
+
+// registerTime is how long a connection may take to say who it is. Tests change it.
+var registerTime = 10 * time.Second
+
+// challenge is what rank 0 tells each process that connects, as a line of JSON.
+type challenge struct {
+	Challenge string `json:"challenge"`
+}
 
 // registration is what a process tells rank 0, as a line of JSON.
 type registration struct {
 	Group string `json:"group"`
 	Size  int    `json:"size"`
 	Rank  int    `json:"rank"`
+	Host  string `json:"host"` // IP address from which the process connects
 	Port  uint16 `json:"port"`
 	Nonce string `json:"nonce"`
 	MAC   []byte `json:"mac,omitempty"`
@@ -50,8 +62,8 @@ type directory struct {
 }
 
 // sign returns a message authentication code of a registration, and none without a secret.
-func (r *registration) sign(secret []byte) []byte {
-	return signed(secret, fmt.Sprintf("register\n%q %d %d %d %s", r.Group, r.Size, r.Rank, r.Port, r.Nonce))
+func (r *registration) sign(secret []byte, challenge string) []byte {
+	return signed(secret, fmt.Sprintf("register\n%q %q %d %d %q %d %s", challenge, r.Group, r.Size, r.Rank, r.Host, r.Port, r.Nonce))
 }
 
 // sign returns that of an answer to a registration.
@@ -133,7 +145,6 @@ func (a *Assignment) meet(ctx context.Context) ([]string, error) {
 func (a *Assignment) register(ctx context.Context) ([]string, error) {
 	port := netip.MustParseAddrPort(a.listener.Addr().String()).Port()
 	r := registration{Group: a.Group, Size: int(a.Size), Rank: int(a.Rank), Port: port, Nonce: rand.Text()}
-	r.MAC = r.sign(a.Secret)
 	for {
 		d, err := a.ask(ctx, &r)
 		switch {
@@ -150,7 +161,7 @@ func (a *Assignment) register(ctx context.Context) ([]string, error) {
 	}
 }
 
-// ask sends a registration, waits for the answer, and confirms it.
+// ask signs and sends a registration, waits for the answer, and confirms it.
 func (a *Assignment) ask(ctx context.Context, r *registration) (d directory, err error) {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.Rendezvous)
 	if err != nil {
@@ -158,10 +169,21 @@ func (a *Assignment) ask(ctx context.Context, r *registration) (d directory, err
 	}
 	defer c.Close()
 	defer context.AfterFunc(ctx, func() { c.Close() })()
+	in := bufio.NewReader(io.LimitReader(c, maxAddressFile))
+	line, err := readLine(in, maxChallenge)
+	if err != nil {
+		return d, err
+	}
+	var asked challenge
+	if err := json.Unmarshal(line, &asked); err != nil {
+		return d, err
+	}
+	r.Host = hostOf(c.LocalAddr()).String()
+	r.MAC = r.sign(a.Secret, asked.Challenge)
 	if err := json.NewEncoder(c).Encode(r); err != nil {
 		return d, err
 	}
-	if err := json.NewDecoder(io.LimitReader(c, maxAddressFile)).Decode(&d); err != nil {
+	if err := json.NewDecoder(in).Decode(&d); err != nil {
 		return d, err
 	}
 	if len(a.Secret) > 0 && !hmac.Equal(d.MAC, d.sign(a.Secret, r.Nonce)) {
@@ -171,16 +193,39 @@ func (a *Assignment) ask(ctx context.Context, r *registration) (d directory, err
 	return d, nil
 }
 
-// readRegistration reads the line that a connection begins with.
-func readRegistration(c net.Conn) (r registration, err error) {
-	_ = c.SetReadDeadline(time.Now().Add(registerTime))
-	line, err := bufio.NewReader(io.LimitReader(c, maxRegistration)).ReadString('\n')
+// readRegistration sends a challenge, reads the line that answers it, and checks its signature.
+func readRegistration(c net.Conn, secret []byte) (r registration, err error) {
+	_ = c.SetDeadline(time.Now().Add(registerTime))
+	asked := challenge{rand.Text()}
+	if err := json.NewEncoder(c).Encode(&asked); err != nil {
+		return r, err
+	}
+	line, err := readLine(bufio.NewReader(io.LimitReader(c, maxRegistration)), maxRegistration)
 	if err != nil {
 		return r, err
 	}
-	decoder := json.NewDecoder(strings.NewReader(line))
+	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
-	err = decoder.Decode(&r)
-	_ = c.SetReadDeadline(time.Time{})
-	return r, err
+	if err := decoder.Decode(&r); err != nil {
+		return r, err
+	}
+	if len(secret) > 0 && !hmac.Equal(r.MAC, r.sign(secret, asked.Challenge)) {
+		return r, errors.New("the registration does not prove PLEACH_SECRET")
+	}
+	return r, c.SetDeadline(time.Time{})
+}
+
+// readLine reads a line that is not longer than a limit.
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for len(line) < limit {
+		b, err := in.ReadByte()
+		if err != nil {
+			return nil, err
+		}
+		if line = append(line, b); b == '\n' {
+			return line, nil
+		}
+	}
+	return nil, fmt.Errorf("a line is longer than %d bytes", limit)
 }

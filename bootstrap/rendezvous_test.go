@@ -1,8 +1,11 @@
 package bootstrap
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -125,14 +128,145 @@ func TestDetectRendezvous(t *testing.T) {
 	}
 }
 
+// speak connects from a loopback address, answers the challenge, and returns what comes then.
+func speak(t *testing.T, from, at string, answer func(challenge string) registration) string {
+	t.Helper()
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}
+	var c net.Conn
+	for c == nil {
+		c, _ = d.DialContext(t.Context(), "tcp", at) // rank 0 may start later
+		if t.Context().Err() != nil {
+			return ""
+		}
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	in := bufio.NewReader(c)
+	line, err := in.ReadBytes('\n')
+	var asked challenge
+	if err == nil {
+		err = json.Unmarshal(line, &asked)
+	}
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	r := answer(asked.Challenge)
+	if err := json.NewEncoder(c).Encode(&r); err != nil {
+		t.Error(err)
+	}
+	rest, _ := in.ReadString('\n')
+	return rest
+}
+
+// What a process has said to rank 0 counts neither again nor from elsewhere: case 98.
+func TestRegistrationsCannotBeReplayed(t *testing.T) {
+	secret := []byte("sixteen and more bytes")
+	at := freeAddress(t, "127.0.0.1")
+	job := processes(at, 3, string(secret))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	meeting := make(chan error, 1)
+	go func() {
+		_, err := job[0].Meet(ctx)
+		meeting <- err
+	}()
+	read := make(chan registration, 1)
+	go speak(t, "127.0.0.1", at, func(challenge string) registration { // rank 1, with a reader on the way
+		r := registration{Group: "job", Size: 3, Rank: 1, Host: "127.0.0.1", Port: 4242, Nonce: "x"}
+		r.MAC = r.sign(secret, challenge)
+		read <- r
+		return r
+	})
+	line := <-read
+	for _, from := range []string{"127.0.0.1", "127.0.0.66"} {
+		if got := speak(t, from, at, func(string) registration { return line }); got != "" {
+			t.Errorf("a registration said again from %s: %q", from, got)
+		}
+	}
+	// A process on the way passes rank 0's challenge to rank 2, and its registration to rank 0.
+	got := speak(t, "127.0.0.66", at, func(challenge string) registration {
+		r := registration{Group: "job", Size: 3, Rank: 2, Host: "127.0.0.1", Port: 4243, Nonce: "y"}
+		r.MAC = r.sign(secret, challenge)
+		return r
+	})
+	if !strings.Contains(got, "sees it at 127.0.0.66") {
+		t.Errorf("a registration that was passed on: %q", got)
+	}
+	cancel()
+	if err := <-meeting; err == nil {
+		t.Error("the job has begun without ranks 1 and 2")
+	}
+}
+
+// Strangers who hold as many connections as they can, and say nothing, do not delay a start:
+// processes register while all places are taken. Case 98.
+func TestSilentConnectionsDoNotDelayAMeeting(t *testing.T) {
+	before := registerTime
+	registerTime = time.Hour
+	defer func() { registerTime = before }()
+	at := freeAddress(t, "127.0.0.1")
+	job := processes(at, 3, "sixteen and more bytes")
+	ctx := t.Context()
+	rank0 := make(chan error, 1)
+	go func() {
+		_, err := job[0].Meet(ctx)
+		rank0 <- err
+	}()
+	var dialer net.Dialer
+	for open := 0; open < 3*spareConnections; {
+		if c, err := dialer.DialContext(ctx, "tcp", at); err == nil {
+			defer c.Close()
+			open++
+		} else if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	_, errs := meetAll(ctx, job[1:]...)
+	if err := errors.Join(append(errs, <-rank0)...); err != nil {
+		t.Error(err)
+	}
+}
+
+// The oldest connection of the host with the most is closed.
+func TestSilentConnectionsAreFair(t *testing.T) {
+	s := silent{limit: 4}
+	conns := map[string]*silentConn{}
+	for _, name := range []string{"a1", "b1", "b2", "a2", "b3", "c1", "b4"} {
+		conns[name] = &silentConn{host: name[0]}
+		s.add(conns[name])
+	}
+	var closed []string
+	for name, c := range conns {
+		if c.closed {
+			closed = append(closed, name)
+		}
+	}
+	slices.Sort(closed)
+	if want := []string{"a1", "b1", "b2"}; !slices.Equal(closed, want) {
+		t.Errorf("closed %v, want %v", closed, want)
+	}
+}
+
+// silentConn is a connection from a host.
+type silentConn struct {
+	net.Conn
+	host   byte
+	closed bool
+}
+
+func (c *silentConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(10, 0, 0, c.host)} }
+func (c *silentConn) Close() error         { c.closed = true; return nil }
+
 // bytesConn is a connection on which bytes arrive.
 type bytesConn struct {
 	net.Conn
 	*bytes.Reader
 }
 
-func (c bytesConn) Read(b []byte) (int, error)      { return c.Reader.Read(b) }
-func (c bytesConn) SetReadDeadline(time.Time) error { return nil }
+func (c bytesConn) Read(b []byte) (int, error)  { return c.Reader.Read(b) }
+func (c bytesConn) Write(b []byte) (int, error) { return len(b), nil }
+func (c bytesConn) SetDeadline(time.Time) error { return nil }
 
 // Whatever bytes come first on a connection, nothing is read beyond the limit, and what is
 // read can be said again.
@@ -141,7 +275,7 @@ func FuzzRegistration(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
-		_, _ = readRegistration(bytesConn{Reader: r})
+		_, _ = readRegistration(bytesConn{Reader: r}, nil)
 		if read := len(b) - r.Len(); read > maxRegistration {
 			t.Errorf("%d bytes were read", read)
 		}

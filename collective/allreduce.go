@@ -13,7 +13,7 @@ import (
 // beside its input and the result. Each part counts as a call. Calls made through [Comm.Reserve]
 // and those with [Takeover] are not made in parts, and keep about twice the input in the log.
 func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.Name)}
+	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.signatureName())}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
@@ -31,6 +31,9 @@ func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T
 		}
 		out := v.resultBuffer(t, len(in))
 		if err := combineEverywhere(t, v, in, out, op); err != nil {
+			return err
+		}
+		if err := op.confirm(t); err != nil {
 			return err
 		}
 		v.deliver(t, out)
@@ -57,8 +60,11 @@ func combineEverywhere[T, In, Out any](t *engine.Task, v *invocation[T, In, Out]
 		if err != nil {
 			return err
 		}
-		op.Combine(out, in, right.elements)
+		err = op.combine(t, out, in, right.elements)
 		right.release()
+		if err != nil {
+			return err
+		}
 		in = out
 	}
 	algorithm := doubling[T, In, Out]
@@ -76,12 +82,11 @@ func combineEverywhere[T, In, Out any](t *engine.Task, v *invocation[T, In, Out]
 
 // combineInOrder combines own with received elements. Those of lower tasks are on the
 // left. Lower says that the own ones are.
-func combineInOrder[T any](op Operator[T], into, mine, theirs []T, lower bool) {
+func combineInOrder[T any](t *engine.Task, op Operator[T], into, mine, theirs []T, lower bool) error {
 	if lower {
-		op.Combine(into, mine, theirs)
-	} else {
-		op.Combine(into, theirs, mine)
+		return op.combine(t, into, mine, theirs)
 	}
+	return op.combine(t, into, theirs, mine)
 }
 
 // doubling is recursive doubling: in each step a task exchanges all elements with a
@@ -98,8 +103,11 @@ func doubling[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], f fold,
 		if err != nil {
 			return err
 		}
-		combineInOrder(op, out, out, theirs.elements, me&mask == 0)
+		err = combineInOrder(t, op, out, out, theirs.elements, me&mask == 0)
 		theirs.release()
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -130,8 +138,11 @@ func halving[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], f fold, 
 		if err != nil {
 			return err
 		}
-		combineInOrder(op, sum.elements[keep.from:keep.to], in[keep.from:keep.to], theirs.elements, me&mask == 0)
+		err = combineInOrder(t, op, sum.elements[keep.from:keep.to], in[keep.from:keep.to], theirs.elements, me&mask == 0)
 		theirs.release()
+		if err != nil {
+			return err
+		}
 		in, mine, given = sum.elements, keep, append(given, give)
 	}
 	copy(out[mine.from:mine.to], in[mine.from:mine.to])

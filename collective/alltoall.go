@@ -31,7 +31,7 @@ func Alltoall[T any](ctx context.Context, c Communicator, parts [][]T, options .
 // ReduceScatter combines part i of all tasks, in the order of tasks, and returns it to
 // task i. Part i has the same length in all inputs.
 func ReduceScatter[T any](ctx context.Context, c Communicator, parts [][]T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.ReduceScatter, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T](), op.Name)}
+	s := engine.Signature{Kind: engine.ReduceScatter, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T](), op.signatureName())}
 	v, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,12 @@ func ReduceScatter[T any](ctx context.Context, c Communicator, parts [][]T, op O
 			if len(part) != len(sum) {
 				return fmt.Errorf("collective: part %d of task %d has %d elements, of task 0 %d", t.ID, task+1, len(part), len(sum))
 			}
-			op.Combine(sum, sum, part)
+			if err := op.combine(t, sum, sum, part); err != nil {
+				return err
+			}
+		}
+		if err := op.confirm(t); err != nil {
+			return err
 		}
 		v.deliver(t, sum)
 		return nil

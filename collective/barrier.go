@@ -21,13 +21,13 @@ func meet(t *engine.Task) error {
 	if t.Thresholds().Levels.Barrier {
 		return meetByLevels(t)
 	}
-	return disseminate(t)
+	return disseminateFrom(t, 0)
 }
 
-// disseminate is the dissemination barrier (Hensgen, Finkel and Manber 1988): in each step
-// a task learns of twice as many others.
-func disseminate(t *engine.Task) error {
-	for step, d := 0, 1; d < t.N; step, d = step+1, 2*d {
+// disseminateFrom is the dissemination barrier (Hensgen, Finkel and Manber 1988): in each step
+// a task learns of twice as many others. Its messages have the steps from first on.
+func disseminateFrom(t *engine.Task, first int) error {
+	for step, d := first, 1; d < t.N; step, d = step+1, 2*d {
 		if err := t.Send((t.ID+d)%t.N, step, nil); err != nil {
 			return err
 		}

@@ -12,6 +12,16 @@ import (
 // the type of its input.
 var ErrNoRestore = errors.New("no Restore was given")
 
+// ArgumentError is returned by a call that was given an argument or an option that does not fit it. The call has not
+// begun.
+type ArgumentError struct{ Text string }
+
+func (e *ArgumentError) Error() string { return "collective: " + e.Text }
+
+func wrongArgument(format string, args ...any) error {
+	return &ArgumentError{fmt.Sprintf(format, args...)}
+}
+
 // FailedError is returned by a call with [Report] when members have failed. The call has
 // no result, except [Agree].
 type FailedError struct {
@@ -138,6 +148,22 @@ func (e *RestoreError) Error() string {
 
 // Unwrap returns the cause.
 func (e *RestoreError) Unwrap() error { return e.Err }
+
+// OperatorError is returned by a call on the process whose operator has failed
+// ([Operator.Try]). The other processes get an [*AbortError].
+type OperatorError struct {
+	Call     uint64
+	Rank     int    // of this process
+	Operator string // its name
+	Err      error  // returned by the operator
+}
+
+func (e *OperatorError) Error() string {
+	return fmt.Sprintf("collective: call %d: operator %q failed on rank %d: %v", e.Call, e.Operator, e.Rank, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *OperatorError) Unwrap() error { return e.Err }
 
 // TooManyDeadError is returned by a call with [Corrected] when more processes have died
 // than it tolerates, or the root has died.

@@ -19,18 +19,34 @@ type Half interface{ Float16 | BFloat16 }
 //
 //	sum := collective.Rounded[collective.BFloat16](collective.Sum[float32]())
 func Rounded[T Half](op Operator[float32]) Operator[T] {
-	return Operator[T]{op.Name + " rounded", func(into, left, right []T) {
-		const block = 256
-		var l, r [block]float32
-		for len(left) > 0 {
-			n := min(block, len(left))
-			widen(l[:n], left[:n])
-			widen(r[:n], right[:n])
-			op.Combine(l[:n], l[:n], r[:n])
-			narrow(into[:n], l[:n])
-			into, left, right = into[n:], left[n:], right[n:]
+	rounded := Operator[T]{Name: op.Name + " rounded"}
+	if op.Try != nil {
+		rounded.Try = func(into, left, right []T) error { return combineRounded(op.Try, into, left, right) }
+		return rounded
+	}
+	combine := func(into, left, right []float32) error {
+		op.Combine(into, left, right)
+		return nil
+	}
+	rounded.Combine = func(into, left, right []T) { _ = combineRounded(combine, into, left, right) }
+	return rounded
+}
+
+// combineRounded applies combine to blocks of float32, and rounds what it writes.
+func combineRounded[T Half](combine func(into, left, right []float32) error, into, left, right []T) error {
+	const block = 256
+	var l, r [block]float32
+	for len(left) > 0 {
+		n := min(block, len(left))
+		widen(l[:n], left[:n])
+		widen(r[:n], right[:n])
+		if err := combine(l[:n], l[:n], r[:n]); err != nil {
+			return err
 		}
-	}}
+		narrow(into[:n], l[:n])
+		into, left, right = into[n:], left[n:], right[n:]
+	}
+	return nil
 }
 
 // widen writes the numbers of from to into.

@@ -48,13 +48,13 @@ func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 		return wrongType[Out]("Into", o.into)
 	}
 	if o.mode == engine.Corrected && (o.dead < 0 || s.Kind != engine.Reduce && s.Kind != engine.Allreduce) {
-		return fmt.Errorf("collective: Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.Kind)
+		return wrongArgument("Corrected(%d) of %v: only Reduce and Allreduce have it, for 0 dead or more", o.dead, s.Kind)
 	}
 	if o.mutual && s.Kind != engine.Exchange {
-		return fmt.Errorf("collective: Mutual is for Exchange, not for %v", s.Kind)
+		return wrongArgument("Mutual is for Exchange, not for %v", s.Kind)
 	}
 	if o.within != 0 && (o.within < 0 || s.Kind != engine.Agree && s.Kind != engine.Shrink) {
-		return fmt.Errorf("collective: Within(%v) of %v: only Agree and Shrink have it, for a time above 0; pleach.JobConfig.ProgressTimeout is for all calls", o.within, s.Kind)
+		return wrongArgument("Within(%v) of %v: only Agree and Shrink have it, for a time above 0; pleach.JobConfig.ProgressTimeout is for all calls", o.within, s.Kind)
 	}
 	s.Mode, v.dead, v.within = o.mode, o.dead, o.within
 	s.Detail += uint64(o.dead)
@@ -180,7 +180,7 @@ func result[Out any](out Out, err error) (Out, error) {
 // checkRoot returns an error if root is not a task.
 func (c Comm) checkRoot(root int) error {
 	if root < 0 || root >= c.Size() {
-		return fmt.Errorf("collective: root %d: choose 0 to %d", root, c.Size()-1)
+		return wrongArgument("root %d: choose 0 to %d", root, c.Size()-1)
 	}
 	return nil
 }
@@ -188,7 +188,7 @@ func (c Comm) checkRoot(root int) error {
 // checkParts returns an error unless there is one part for each task.
 func (c Comm) checkParts(parts int) error {
 	if parts != c.Size() {
-		return fmt.Errorf("collective: %d parts for %d tasks", parts, c.Size())
+		return wrongArgument("%d parts for %d tasks", parts, c.Size())
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func meetByLevels(t *engine.Task) error {
 		p.Release()
 		return err
 	}
-	if err := disseminate(teams.Leaders); err != nil {
+	if err := disseminateFrom(teams.Leaders, 0); err != nil {
 		return err
 	}
 	return passDown(teams.Host, teams.Leader, engine.Payload{})

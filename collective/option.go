@@ -2,7 +2,6 @@ package collective
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
@@ -131,5 +130,5 @@ var noOptions options
 // wrongType is the error of an option whose type does not fit the call.
 func wrongType[Want any](name string, got any) error {
 	var want Want
-	return fmt.Errorf("collective: %s is %T, this call needs %T", name, got, want)
+	return wrongArgument("%s is %T, this call needs %T", name, got, want)
 }

@@ -40,7 +40,10 @@ func allreduceInParts[T any](ctx context.Context, c Comm, v *invocation[T, []T, 
 			if !t.Own() {
 				mine = make([]T, p.to-p.from) // the process of that task had the result, or needs none
 			}
-			return combineEverywhere(t, v, in[p.from:p.to], mine, op)
+			if err := combineEverywhere(t, v, in[p.from:p.to], mine, op); err != nil {
+				return err
+			}
+			return op.confirm(t)
 		})
 	})
 	return result(out[:n], err)

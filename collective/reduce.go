@@ -9,7 +9,7 @@ import (
 // Reduce combines all tasks' elements, in the order of tasks, and returns the result to the
 // owner of the root's task, and nil to others. All inputs have the same length.
 func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Reduce, Root: root, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.Name)}
+	s := engine.Signature{Kind: engine.Reduce, Root: root, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.signatureName())}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
@@ -30,6 +30,9 @@ func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Ope
 			out = v.resultBuffer(t, len(in))
 		}
 		if err := combineTo(t, v, root, in, out, op); err != nil {
+			return err
+		}
+		if err := op.confirm(t); err != nil {
 			return err
 		}
 		if t.ID == root {
@@ -96,8 +99,11 @@ func combineByTree[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], st
 			if err != nil {
 				return sum, err
 			}
-			op.Combine(sum.elements, in, right.elements)
+			err = op.combine(t, sum.elements, in, right.elements)
 			right.release()
+			if err != nil {
+				return sum, err
+			}
 			in = sum.elements
 		}
 	}
@@ -124,8 +130,11 @@ func combineByChain[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], s
 		if err != nil {
 			return sum, err
 		}
-		op.Combine(sum.elements, in, right.elements)
+		err = op.combine(t, sum.elements, in, right.elements)
 		right.release()
+		if err != nil {
+			return sum, err
+		}
 	}
 	if t.ID == 0 {
 		return sum, nil

@@ -20,7 +20,7 @@ func Exscan[T any](ctx context.Context, c Communicator, in []T, op Operator[T], 
 }
 
 func scan[T any](ctx context.Context, c Comm, kind engine.Kind, in []T, op Operator[T], options []Option) ([]T, error) {
-	s := engine.Signature{Kind: kind, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.Name)}
+	s := engine.Signature{Kind: kind, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.signatureName())}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
@@ -46,11 +46,19 @@ func scan[T any](ctx context.Context, c Comm, kind engine.Kind, in []T, op Opera
 				if kind == engine.Exscan && before == nil {
 					before = append(before, left.elements...)
 				} else if kind == engine.Exscan {
-					op.Combine(before, left.elements, before)
+					err = op.combine(t, before, left.elements, before)
 				}
-				op.Combine(sum, left.elements, sum)
+				if err == nil {
+					err = op.combine(t, sum, left.elements, sum)
+				}
 				left.release()
+				if err != nil {
+					return err
+				}
 			}
+		}
+		if err := op.confirm(t); err != nil {
+			return err
 		}
 		if kind == engine.Exscan {
 			sum = before

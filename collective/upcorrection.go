@@ -29,17 +29,25 @@ func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], s
 				if err != nil {
 					return err
 				}
-				op.Combine(sum, sum, right)
+				if err := op.combine(c.task, sum, sum, right); err != nil {
+					return err
+				}
 			}
 			for _, right := range values[1:] {
-				if right != nil {
-					op.Combine(sum, sum, right)
+				if right == nil {
+					continue
+				}
+				if err := op.combine(c.task, sum, sum, right); err != nil {
+					return err
 				}
 			}
 			return nil
 		})
 	}
-	total := combineAll(values, op)
+	total, err := combineAll(c.task, values, op)
+	if err != nil {
+		return err
+	}
 	below, err := c.receiveTotals(results)
 	if err != nil {
 		return err
@@ -50,7 +58,9 @@ func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], s
 		if err != nil {
 			return err
 		}
-		op.Combine(total, total, right)
+		if err := op.combine(c.task, total, total, right); err != nil {
+			return err
+		}
 	}
 	return sendTotal(c, v, total, complete)
 }
@@ -102,17 +112,19 @@ func exchangeInGroup[T, In, Out any](c *correction, v *invocation[T, In, Out], o
 }
 
 // combineAll combines the values that are not nil.
-func combineAll[T any](values [][]T, op Operator[T]) (total []T) {
+func combineAll[T any](t *engine.Task, values [][]T, op Operator[T]) (total []T, err error) {
 	for _, v := range values {
 		switch {
 		case v == nil:
 		case total == nil:
 			total = append(make([]T, 0, len(v)), v...)
 		default:
-			op.Combine(total, total, v)
+			if err := op.combine(t, total, total, v); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return total
+	return total, nil
 }
 
 // sendTotal sends a subtree's total, and whether it is complete. A leaf of the last group

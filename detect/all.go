@@ -34,6 +34,15 @@ func (a *all) SetMember(m Member) {
 	}
 }
 
+// SetKeys implements [KeyRotator].
+func (a *all) SetKeys(keys [][]byte) {
+	for _, d := range a.detectors {
+		if rotator, ok := d.(KeyRotator); ok {
+			rotator.SetKeys(keys)
+		}
+	}
+}
+
 // Start starts all detectors, or none.
 func (a *all) Start(report func(Report)) error {
 	for i, d := range a.detectors {

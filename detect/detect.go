@@ -46,6 +46,13 @@ type Member struct {
 	Key []byte
 }
 
+// KeyRotator is a Detector whose key can change while it runs.
+type KeyRotator interface {
+	// SetKeys replaces [Member].Key, after Start: the detector uses the first key, and accepts
+	// all.
+	SetKeys(keys [][]byte)
+}
+
 // Renewer is a Detector that can be made anew with the same configuration, for the
 // membership of a process that rejoins its group.
 type Renewer interface {

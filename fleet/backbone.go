@@ -272,7 +272,7 @@ func (f *Fleet) inspectAny(ctx context.Context, group string, addresses []string
 	b := &f.config.Backbone
 	ask := func(address string) {
 		var v pleach.View // of no member, if it does not answer
-		if i, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: b.TLS, Secret: b.Secret, Dial: b.Dial}, address); err == nil {
+		if i, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: b.TLS, Secret: b.Secret, SecretFile: b.SecretFile, DenyFile: b.DenyFile, Dial: b.Dial}, address); err == nil {
 			v = i.View
 		}
 		answers <- v

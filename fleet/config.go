@@ -114,8 +114,11 @@ func (c *Config) inherit() {
 	if b.TLS == nil {
 		b.TLS = g.TLS
 	}
-	if len(b.Secret) == 0 {
-		b.Secret = g.Secret
+	if len(b.Secret) == 0 && b.SecretFile == "" {
+		b.Secret, b.SecretFile = g.Secret, g.SecretFile
+	}
+	if b.DenyFile == "" {
+		b.DenyFile = g.DenyFile
 	}
 	if b.Limits == (pleach.Limits{}) {
 		b.Limits = g.Limits

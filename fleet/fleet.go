@@ -44,6 +44,7 @@ const (
 type Fleet struct {
 	config Config
 	zone   *pleach.Group
+	since  uint64 // broadcasts of the zone's Group before this fleet; its receipts do not cover them
 	topic  *pleach.Subscription
 	origin relay.Origin
 	began  time.Time
@@ -117,7 +118,7 @@ func Join(ctx context.Context, c Config) (*Fleet, error) {
 
 func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f := &Fleet{
-		config: c, zone: zone, began: time.Now().Add(-time.Second), // so that the time is never 0
+		config: c, zone: zone, since: zone.Sent(), began: time.Now().Add(-time.Second), // so that the time is never 0
 		origin: relay.Origin{Zone: c.Zone, ID: zone.Self().ID, Incarnation: zone.Self().Incarnation},
 		window: make(chan struct{}, 1), promoted: make(chan struct{}, 1), index: -1,
 	}
@@ -335,7 +336,7 @@ func (f *Fleet) cast() {
 func (f *Fleet) poll() {
 	ctx, cancel := context.WithTimeout(f.life, pollTimeout)
 	defer cancel()
-	_, err := f.zone.WaitStable(ctx)
+	_, err := f.zone.WaitStable(ctx, pleach.Since(f.since))
 	f.step(func(now relay.Time) { f.machine.Stable(now, err == nil) })
 }
 

@@ -227,12 +227,16 @@ func TestLeaseIsCountedFromBeforeItIsAskedFor(t *testing.T) {
 		var applying sync.WaitGroup
 		applying.Go(p.apply)
 		l := newLeases(Config{Table: p.table, TTL: time.Second}, p, "a", p.after)
+		if err := l.prepare(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		asks := time.Since(began)
 		p.suffer(&p.slowTo, 600*time.Millisecond)
 		held, err := l.Acquire(t.Context(), "n")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if until := time.Duration(held.until.Load()); until != time.Second || time.Since(began) < 600*time.Millisecond {
+		if until := time.Duration(held.until.Load()); until != asks+time.Second || time.Since(began)-asks < 600*time.Millisecond {
 			t.Errorf("acquired until %v", until)
 		}
 		p.suffer(&p.slowTo, 370*time.Millisecond) // a third of a TTL later it renews

@@ -31,10 +31,10 @@ func Example() {
 		return
 	}
 	if held.Valid() {
-		fmt.Println("writes the report with token", held.Token())
+		fmt.Println("writes the report with a token:", held.Token() > 0)
 	}
 	fmt.Println(held.Release(ctx))
 	// Output:
-	// writes the report with token 1
+	// writes the report with a token: true
 	// <nil>
 }

@@ -18,16 +18,19 @@ import (
 // and counts the TTL from before it has asked for that: so it renews once before it relies on the
 // lease.
 func (l *Leases) Grant(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, err error) {
-	err = l.retry(ctx, name, func() error {
-		token, err = l.TryGrant(ctx, name, holder, ttl)
+	ttl = cmp.Or(ttl, l.config.TTL)
+	err = l.retry(ctx, name, ttl, func() error {
+		token, _, err = l.take(ctx, name, holder, ttl)
 		return err
 	})
 	return token, err
 }
 
-// TryGrant is Grant for a lease that is free or has expired. It returns [ErrHeld] otherwise.
+// TryGrant is Grant for a lease that is free or has expired. It returns [ErrHeld] or [ErrEarly]
+// otherwise, and is linearizable as [Leases.TryAcquire] is.
 func (l *Leases) TryGrant(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, err error) {
-	return l.take(ctx, name, holder, cmp.Or(ttl, l.config.TTL))
+	token, _, err = l.takeNow(ctx, name, holder, cmp.Or(ttl, l.config.TTL))
+	return token, err
 }
 
 // Renew renews the lease of a token. It returns [ErrExpired] if another holder has it, or none.

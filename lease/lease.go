@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/services/leases"
+	"github.com/pleach-go/pleach/internal/services/tokens"
 	"github.com/pleach-go/pleach/replicated"
 )
 
@@ -17,6 +19,9 @@ import (
 var (
 	// ErrHeld is returned by TryAcquire if another holder has the lease.
 	ErrHeld = errors.New("lease: held by another")
+	// ErrEarly is returned by TryAcquire if the table began empty, and processes from before may
+	// still hold leases that it does not have ([Table.Begin]).
+	ErrEarly = errors.New("lease: the leases were lost: a holder from before may still hold one until its TTL is over")
 	// ErrExpired is returned by [Lease.Err] when the lease could not be renewed in time.
 	ErrExpired = errors.New("lease: expired")
 	// ErrReleased is returned by [Lease.Err] after Release.
@@ -39,18 +44,27 @@ type Config struct {
 	// same. If zero, 0.01, twenty times what a clock without a time server may be off.
 	Drift float64
 	// TokenFloor returns a number that the token of a new lease is not below, such as the time
-	// of day: tokens then go on rising after all processes were started again, and have
-	// forgotten the last one. If nil, the first token is 1.
+	// of day. The members that begin a table use the highest of theirs. So tokens keep rising
+	// after all processes were stopped and started again, and have forgotten the last one. If
+	// nil, the time of day in milliseconds.
 	TokenFloor func() uint64
+	// DataDir is a directory in which this process keeps a number that no token was above:
+	// tokens then keep rising even if clocks were set back meanwhile. If empty, that of the
+	// group.
+	DataDir string
 }
 
 // Leases are the leases of a group, for one process. Its methods are safe for concurrent use.
 type Leases struct {
-	config Config
-	group  proposer
-	holder string
-	after  func(time.Duration) <-chan time.Time
-	table  *Table
+	config  Config
+	group   proposer
+	holder  string
+	members func() (self string, all []string) // names of processes in the view
+	ended   <-chan struct{}                    // closed when the replica has ended
+	// preparing has room for the goroutine that prepares the table.
+	preparing chan struct{}
+	after     func(time.Duration) <-chan time.Time
+	table     *Table
 	counters
 }
 
@@ -66,7 +80,9 @@ const (
 	renewals     = 3 // within a TTL
 )
 
-// New returns the leases of a group. The other processes use the same machine and drift.
+// New returns the leases of a group. The other processes use the same machine and drift, and call
+// New as soon as they are members: where a table begins, no process gets a lease until all members
+// of the view have told their TokenFloor, or 5 s have passed.
 func New(c Config) (*Leases, error) {
 	for _, check := range []struct {
 		field string
@@ -82,8 +98,31 @@ func New(c Config) (*Leases, error) {
 			return nil, &pleach.ConfigError{Field: check.field, Reason: "is missing, or out of range"}
 		}
 	}
-	return newLeases(c, c.Replica, c.Replica.Group().Self().ID, time.After), nil
+	if c.Replica.Machine(c.Machine) != replicated.Machine(c.Table) {
+		return nil, &pleach.ConfigError{Field: "Machine", Reason: fmt.Sprintf("is %q: the replica has no such machine, or it is not Table", c.Machine)}
+	}
+	group := c.Replica.Group()
+	mark, err := tokens.Open(cmp.Or(c.DataDir, group.DataDir()), "lease/"+c.Machine)
+	if err == nil {
+		err = c.Table.keep(mark)
+	}
+	if err != nil {
+		return nil, &pleach.ConfigError{Field: "DataDir", Reason: err.Error()}
+	}
+	l := newLeases(c, c.Replica, group.Self().ID, time.After)
+	l.members = func() (self string, all []string) {
+		for _, m := range group.View().Members() {
+			all = append(all, processName(m))
+		}
+		return processName(group.Self()), all
+	}
+	l.ended = c.Replica.Done()
+	go l.keepPrepared()
+	return l, nil
 }
+
+// processName is the name of a process: it differs from that of another start.
+func processName(m pleach.Member) string { return fmt.Sprint(m.ID, "/", m.Incarnation) }
 
 func newLeases(c Config, group proposer, holder string, after func(time.Duration) <-chan time.Time) *Leases {
 	if c.TTL == 0 {
@@ -92,30 +131,39 @@ func newLeases(c Config, group proposer, holder string, after func(time.Duration
 	if c.Drift == 0 {
 		c.Drift = defaultDrift
 	}
+	if c.TokenFloor == nil {
+		c.TokenFloor = tokens.Clock
+	}
 	c.Table.use(func(_ leases.Time, state *leases.Table) { state.Drift = c.Drift })
-	return &Leases{config: c, group: group, holder: holder, after: after, table: c.Table}
+	alone := func() (string, []string) { return holder, nil }
+	return &Leases{config: c, group: group, holder: holder, members: alone, after: after, table: c.Table, preparing: make(chan struct{}, 1)}
 }
 
 // Acquire waits until a lease is free, or has expired, and takes it. Of several processes that
 // wait, any may be the next. A name has 255 bytes at most. The caller releases the lease.
 func (l *Leases) Acquire(ctx context.Context, name string) (held *Lease, err error) {
-	err = l.retry(ctx, name, func() error {
-		held, err = l.TryAcquire(ctx, name)
+	err = l.retry(ctx, name, l.config.TTL, func() error {
+		token, began, err := l.take(ctx, name, l.holder, l.config.TTL)
+		if err == nil {
+			held = l.keep(name, token, began)
+		}
 		return err
 	})
 	return held, err
 }
 
-// retry tries to take a lease until it is not held by another.
-func (l *Leases) retry(ctx context.Context, name string, try func() error) error {
+// retry tries to take a lease until it is not held by another, and was not by one from before.
+func (l *Leases) retry(ctx context.Context, name string, ttl time.Duration, try func() error) error {
 	for {
 		changed := l.table.changed.Wait()
 		err := try()
-		if !errors.Is(err, ErrHeld) {
-			return err
-		}
 		wait := l.config.TTL // it was taken this moment
-		if h, ok := l.look(name); ok {
+		switch h, ok := l.look(name); {
+		case errors.Is(err, ErrEarly):
+			wait = l.early(ttl)
+		case !errors.Is(err, ErrHeld):
+			return err
+		case ok:
 			wait = h.wait
 		}
 		select {
@@ -127,47 +175,75 @@ func (l *Leases) retry(ctx context.Context, name string, try func() error) error
 	}
 }
 
-// TryAcquire takes a lease if it is free or has expired, and returns [ErrHeld] otherwise.
+// TryAcquire takes a lease if it is free or has expired, and returns [ErrHeld] otherwise, or
+// [ErrEarly]. It is linearizable: a lease whose release has returned in any process is free.
 func (l *Leases) TryAcquire(ctx context.Context, name string) (*Lease, error) {
-	began := l.table.now() // before any process can see the lease
-	token, err := l.take(ctx, name, l.holder, l.config.TTL)
+	token, began, err := l.takeNow(ctx, name, l.holder, l.config.TTL)
 	if err != nil {
 		return nil, err
 	}
 	return l.keep(name, token, began), nil
 }
 
-// take takes a lease for a holder, and returns its token.
-func (l *Leases) take(ctx context.Context, name, holder string, ttl time.Duration) (uint64, error) {
+// takeNow is take, but refuses a lease by the current state of the group only. The local table may
+// not have the release of the lease yet.
+func (l *Leases) takeNow(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, began time.Duration, err error) {
+	token, began, err = l.take(ctx, name, holder, ttl)
+	if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrEarly) {
+		return token, began, err
+	}
+	if err := l.group.Read(ctx, func() {}); err != nil {
+		return 0, 0, fmt.Errorf("lease: %q: %w", name, err)
+	}
+	return l.take(ctx, name, holder, ttl)
+}
+
+// take takes a lease for a holder, and returns its token, and a time by the table's clock before any
+// process could see the lease. It refuses a lease that the local table has as held.
+func (l *Leases) take(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, began time.Duration, err error) {
 	if len(name) > leases.MaxName {
-		return 0, fmt.Errorf("lease: a name of %d bytes is too long: %d at most", len(name), leases.MaxName)
+		return 0, 0, fmt.Errorf("lease: a name of %d bytes is too long: %d at most", len(name), leases.MaxName)
 	}
-	floor := uint64(0)
-	if l.config.TokenFloor != nil {
-		floor = l.config.TokenFloor()
+	if err := l.prepare(ctx); err != nil {
+		return 0, 0, fmt.Errorf("lease: %q: %w", name, err)
 	}
+	floor := l.floor()
 	var c leases.Command
 	var free bool
 	l.table.use(func(now leases.Time, state *leases.Table) {
+		began = time.Duration(now)
 		c, free = state.Take(now, name, leases.Entry{TTL: leases.Time(ttl), Holder: holder}, floor)
 	})
 	if !free {
-		by, _ := l.look(name)
-		return 0, fmt.Errorf("%w: %q by %s", ErrHeld, name, by.Holder)
+		by, held := l.look(name)
+		if held && by.wait > 0 {
+			return 0, 0, fmt.Errorf("%w: %q by %s", ErrHeld, name, by.Holder)
+		}
+		return 0, 0, fmt.Errorf("%w: %q is given in %v", ErrEarly, name, l.early(ttl).Round(time.Millisecond))
 	}
 	v, token, err := l.propose(ctx, &c)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("lease: %q: %w", name, err)
+		return 0, 0, fmt.Errorf("lease: %q: %w", name, err)
+	case c.Op == leases.Elapsed:
+		return l.take(ctx, name, holder, ttl)
+	case v == leases.Early: // the table has begun since, so this process has not waited
+		if err := l.Release(ctx, name, token); err != nil && !errors.Is(err, ErrExpired) {
+			return 0, 0, err
+		}
+		return 0, 0, fmt.Errorf("%w: %q", ErrEarly, name)
 	case v == leases.Full:
 		if err := l.sweep(ctx); err != nil {
-			return 0, fmt.Errorf("lease: %q: %w", name, err)
+			return 0, 0, fmt.Errorf("lease: %q: %w", name, err)
 		}
 		return l.take(ctx, name, holder, ttl)
 	case v != leases.OK:
-		return 0, fmt.Errorf("%w: %q", ErrHeld, name)
+		return 0, 0, fmt.Errorf("%w: %q", ErrHeld, name)
 	}
-	return token, nil
+	if err := l.table.covered(); err != nil {
+		return 0, 0, fmt.Errorf("lease: %q: Config.DataDir: %w", name, errors.Join(err, l.Release(ctx, name, token)))
+	}
+	return token, began, nil
 }
 
 // look returns a lease that is held, as this process sees it.
@@ -178,6 +254,13 @@ func (l *Leases) look(name string) (h heldLease, held bool) {
 		h.wait = time.Duration(wait)
 	})
 	return h, held
+}
+
+// early returns how long this process waits before it takes a lease, because the table began empty.
+func (l *Leases) early(ttl time.Duration) time.Duration {
+	var wait leases.Time
+	l.table.use(func(now leases.Time, state *leases.Table) { wait, _ = state.Early(now, leases.Time(ttl)) })
+	return max(time.Duration(wait), 0)
 }
 
 // heldLease is a lease, and how long this process waits until it has expired that is not renewed.

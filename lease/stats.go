@@ -28,7 +28,7 @@ func (c *counters) note(op leases.Operation, v leases.Verdict) {
 		c.acquired.Add(1)
 	case v == leases.OK && op == leases.Renew:
 		c.renewed.Add(1)
-	case v == leases.No && op != leases.Acquire:
+	case v == leases.No && (op == leases.Renew || op == leases.Release):
 		c.refused.Add(1)
 	}
 }

@@ -138,6 +138,10 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+	wrong := new(pleach.ConfigError)
+	if _, err := New(good); !errors.As(err, &wrong) || wrong.Field != "Machine" || !strings.Contains(err.Error(), `"m"`) {
+		t.Errorf("a machine that the replica does not have: %v", err)
+	}
 	c := good
 	c.Drift = -0.1
 	if _, err := New(c); err == nil {
@@ -162,7 +166,7 @@ func TestFullTable(t *testing.T) {
 		t.Errorf("a full table: %v", err)
 	}
 	last, _ := a.look("8")
-	if v, _ := leases.DecodeResult(d.table.Apply((&leases.Command{Op: leases.Acquire, Name: "8", Entry: last.Entry}).Encode())); v != leases.OK {
+	if v, _ := leases.DecodeResult(d.table.Apply((&leases.Command{Op: leases.Acquire, Name: "8", Entry: last.Entry, Floor: d.table.state.Base()}).Encode())); v != leases.OK {
 		t.Errorf("a lease of a full table that changes hands: %d", v)
 	}
 	d.table.Apply((&leases.Command{Op: leases.Release, Name: "7", Entry: leases.Entry{Token: 8}}).Encode())
@@ -242,4 +246,64 @@ func TestRenewals(t *testing.T) {
 		t.Errorf("%v", l.Err())
 	}
 	l.done.Wait()
+}
+
+// lagging is a process whose table is behind the group: it applies what the group has ordered when
+// the process reads or proposes.
+type lagging struct {
+	group, local *Table
+	behind       [][]byte
+}
+
+func (g *lagging) Propose(_ context.Context, _ string, c []byte) ([]byte, error) {
+	g.catchUp()
+	g.local.Apply(c)
+	return g.group.Apply(c), nil
+}
+
+func (g *lagging) Read(_ context.Context, f func()) error {
+	g.catchUp()
+	f()
+	return nil
+}
+
+func (g *lagging) catchUp() {
+	for _, c := range g.behind {
+		g.local.Apply(c)
+	}
+	g.behind = nil
+}
+
+// elsewhere applies a command of another process, which the local table gets later.
+func (g *lagging) elsewhere(c leases.Command) {
+	g.group.Apply(c.Encode())
+	g.behind = append(g.behind, c.Encode())
+}
+
+// TryAcquire and TryGrant get a lease whose release has returned in another process, even if the
+// local table does not have the release yet (case 74).
+func TestTryIsLinearizable(t *testing.T) {
+	for name, try := range map[string]func(l *Leases) (uint64, error){
+		"TryAcquire": func(l *Leases) (uint64, error) {
+			held, err := l.TryAcquire(t.Context(), "n")
+			if err != nil {
+				return 0, err
+			}
+			held.end(nil)
+			return held.Token(), nil
+		},
+		"TryGrant": func(l *Leases) (uint64, error) { return l.TryGrant(t.Context(), "n", "client", time.Second) },
+	} {
+		g := &lagging{group: NewTable(), local: NewTable()}
+		l := newLeases(Config{Table: g.local, TTL: time.Hour, TokenFloor: func() uint64 { return 0 }}, g, "b", func(time.Duration) <-chan time.Time { return nil })
+		g.elsewhere(leases.Command{Op: leases.Acquire, Name: "n", Entry: leases.Entry{Holder: "a", TTL: leases.Time(time.Hour)}})
+		g.catchUp()
+		if _, err := try(l); !errors.Is(err, ErrHeld) {
+			t.Errorf("%s of a lease that is held: %v", name, err)
+		}
+		g.elsewhere(leases.Command{Op: leases.Release, Name: "n", Entry: leases.Entry{Token: 1}})
+		if token, err := try(l); err != nil || token != 2 {
+			t.Errorf("%s after a release elsewhere: token %d, %v", name, token, err)
+		}
+	}
 }

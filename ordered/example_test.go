@@ -43,7 +43,7 @@ func ExampleNewShared() {
 	defer cancel()
 	done := make(chan struct{})
 	shared := ordered.NewShared(ordered.SharedConfig{
-		Topic: "accounts.order", Safe: true, State: new(member), Begin: func() {},
+		Topic: "accounts.order", Safe: true, State: new(member), Begin: func(uint64) {},
 		Deliver: func(m ordered.Message) {
 			fmt.Println(m.Number, m.Topic, string(m.Data))
 			close(done)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -14,28 +15,41 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-var errNoState = errors.New("ordered: no snapshot")
-
 // step has the machine do something, and carries out what follows.
 func (s *Shared) step(f func(now protocol.Time)) {
 	s.feed.Lock()
 	defer s.feed.Unlock()
 	o := s.order
 	o.mu.Lock()
-	f(protocol.Time(time.Since(s.began)))
-	actions := s.joining.Take()
-	for _, a := range actions {
-		if d, ok := a.(sequencer.Deliver); ok {
-			o.stats.Delivered += uint64(len(d.Messages))
+	f(s.now())
+	for actions := s.joining.Take(); len(actions) > 0; actions = s.joining.Take() {
+		o.count(actions)
+		o.mu.Unlock()
+		for _, a := range actions {
+			s.carryOut(a)
 		}
+		o.mu.Lock()
 	}
 	o.mu.Unlock()
-	for _, a := range actions {
-		s.carryOut(a)
-	}
+	s.current.Store(s.joining.Knows())
 	o.stepped()
 	if len(s.asks) > 0 || s.joining.Deadline() < s.armed {
 		notify.Signal(s.wake)
+	}
+}
+
+// now is the time of the machine.
+func (s *Shared) now() protocol.Time { return protocol.Time(time.Since(s.began)) }
+
+// count counts what the machine does.
+func (o *Order) count(actions []sequencer.Action) {
+	for _, action := range actions {
+		switch a := action.(type) {
+		case sequencer.Deliver:
+			o.stats.Delivered += uint64(len(a.Messages))
+		case sequencer.Reset:
+			o.stats.Begun++
+		}
 	}
 }
 
@@ -46,12 +60,12 @@ func (s *Shared) carryOut(action sequencer.Action) {
 	case sequencer.Answer:
 		s.reply(a)
 	case sequencer.Capture:
-		b := bytes.NewBuffer(a.Head)
-		if s.config.State.Snapshot(b) != nil {
-			s.reply(sequencer.Answer{ID: a.ID, Err: errNoState})
-			return
+		var b bytes.Buffer
+		err := s.config.State.Snapshot(&b)
+		if err != nil {
+			err = fmt.Errorf("ordered: no snapshot: %w", err)
 		}
-		s.reply(sequencer.Answer{ID: a.ID, Body: b.Bytes()})
+		s.joining.Captured(s.now(), a.ID, b.Bytes(), err)
 	case sequencer.Restore:
 		if a.Err == nil {
 			a.Err = s.config.State.Restore(bytes.NewReader(a.State))
@@ -60,7 +74,9 @@ func (s *Shared) carryOut(action sequencer.Action) {
 			s.order.end(a.Err)
 		}
 	case sequencer.Reset:
-		s.config.Begin()
+		s.config.Begin(a.View)
+	case sequencer.HandedOver:
+		close(s.handedOver)
 	case sequencer.Deliver:
 		for i := range a.Messages {
 			s.config.Deliver(messageOf(&a.Messages[i]))
@@ -104,28 +120,45 @@ func (s *Shared) join() {
 
 // tick tells the machine the time, and the view of the group.
 func (s *Shared) tick(now protocol.Time) {
+	s.viewed()
+	s.joining.Tick(now)
+}
+
+// viewed tells the machine the view of the group.
+func (s *Shared) viewed() {
 	v := s.order.group.View()
 	var members []sequencer.Member
 	if v.Err == nil {
 		members = membersOf(v)
 	}
 	s.joining.View(v.Number, members)
-	s.joining.Tick(now)
 }
 
 // ask sends a request to a member.
 func (s *Shared) ask(a *sequencer.Ask) {
 	ctx, cancel := context.WithTimeout(s.order.life, time.Duration(a.Timeout))
 	defer cancel()
-	name := map[sequencer.Request]string{sequencer.StateRequest: stateName, sequencer.MarkRequest: markName}[a.Request]
+	name := map[sequencer.Request]string{
+		sequencer.StateRequest: stateName, sequencer.MarkRequest: markName, sequencer.TransferRequest: transferName,
+	}[a.Request]
 	b, err := s.order.group.Request(ctx, a.To, s.config.Topic+name, a.Body)
 	s.step(func(now protocol.Time) {
 		s.joining.Replied(now, a.Token, sequencer.Reply{Body: b, Err: err, NoPart: errors.Is(err, pleach.ErrNoHandler)})
 	})
 }
 
-// serveState gives another member the order.
+// serveState gives another member the order, or tells whether this member knows it.
 func (s *Shared) serveState(ctx context.Context, r pleach.Request) ([]byte, error) {
+	return s.answer(ctx, func(now protocol.Time, id uint64) { s.joining.StateAsked(now, id, r.Data) })
+}
+
+// serveTransfer gives another member the order, block by block.
+func (s *Shared) serveTransfer(ctx context.Context, r pleach.Request) ([]byte, error) {
+	return s.answer(ctx, func(now protocol.Time, id uint64) { s.joining.TransferAsked(now, id, r.From, r.Data) })
+}
+
+// answer gives a request to the machine, and waits for its answer.
+func (s *Shared) answer(ctx context.Context, ask func(now protocol.Time, id uint64)) ([]byte, error) {
 	if err := s.order.awaitStart(ctx); err != nil {
 		return nil, err
 	}
@@ -133,7 +166,7 @@ func (s *Shared) serveState(ctx context.Context, r pleach.Request) ([]byte, erro
 	s.step(func(now protocol.Time) {
 		s.served++
 		id, s.replies[s.served] = s.served, reply
-		s.joining.StateAsked(now, id, r.Data)
+		ask(now, id)
 	})
 	select {
 	case a := <-reply:

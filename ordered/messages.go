@@ -137,6 +137,14 @@ func (s *state) Snapshot(w io.Writer) error {
 	return s.program.Snapshot(w)
 }
 
+// OfferState implements [pleach.StateOffer] by what the program offers.
+func (s *state) OfferState() uint64 {
+	if o, ok := s.program.(pleach.StateOffer); ok {
+		return o.OfferState()
+	}
+	return 0
+}
+
 // Restore implements [pleach.State].
 func (s *state) Restore(r io.Reader) error {
 	var head [8]byte

@@ -56,6 +56,8 @@ type Stats struct {
 	Resent    uint64 `json:"resent"`
 	// Delivered counts the messages that were delivered to the program.
 	Delivered uint64 `json:"delivered"`
+	// Begun counts how often the order began again because no member knew it ([SharedConfig]).
+	Begun uint64 `json:"begun"`
 	// PendingBytes of this process's messages have no place in the order yet.
 	PendingBytes int `json:"pending_bytes"`
 	// Number is the place of the last message that has one, and View the view that it was
@@ -147,7 +149,7 @@ func (o *Order) Broadcast(ctx context.Context, topic string, data []byte) error 
 		return fmt.Errorf("ordered: broadcast: a topic of %d bytes is too long: %d at most", len(topic), sequencer.MaxTopic)
 	}
 	if len(data) > o.MaxMessage() {
-		return fmt.Errorf("ordered: broadcast: %d bytes are too long: %d at most (half of Group.Limits.MaxMessage)", len(data), o.MaxMessage())
+		return fmt.Errorf("ordered: broadcast: %d bytes are too long: %d at most (half of the lowest Limits.MaxMessage)", len(data), o.MaxMessage())
 	}
 	data = slices.Clone(data)
 	for {
@@ -168,10 +170,11 @@ func (o *Order) Broadcast(ctx context.Context, topic string, data []byte) error 
 	}
 }
 
-// MaxMessage returns how long a message may be: half of Config.Group.Limits.MaxMessage.
+// MaxMessage returns how long a message may be: half of Config.Group.Limits.MaxMessage, or of
+// what all members can receive if that is less ([pleach.Group.MaxMessage]).
 func (o *Order) MaxMessage() int {
 	_, message := o.config.limits()
-	return message
+	return min(message, o.group.MaxMessage()/2)
 }
 
 // submit gives a message to the machine, if there is room.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -31,9 +32,11 @@ type SharedConfig struct {
 	// State is what the messages have come to. Its methods are called between two calls of
 	// Deliver.
 	State pleach.State
-	// Begin is called between two calls of Deliver if the order begins anew, because no member
-	// of the group knows it any more. The program begins with an empty state.
-	Begin func()
+	// Begin is called between two calls of Deliver if the order begins again in a view, because no
+	// member of the group knew it: the state is lost, unless there was none before. The program
+	// begins with an empty state. Begin is also called once by Start, with view 0, if this process
+	// has begun the group with others.
+	Begin func(view uint64)
 }
 
 // Shared is an order in a group that the program joins itself, for one membership of it. The
@@ -56,6 +59,9 @@ type Shared struct {
 	began  time.Time
 	wake   chan struct{} // the machine has something to ask, or an earlier deadline
 
+	current    atomic.Bool   // this member knows the order
+	handedOver chan struct{} // closed when this member may leave
+
 	feed    sync.Mutex // held while messages are delivered, and while the state is written or restored; guards the rest
 	joining *sequencer.Joining
 	armed   protocol.Time                    // deadline that the timer is set to
@@ -67,7 +73,10 @@ type Shared struct {
 // NewShared returns an order that takes part in no group yet.
 func NewShared(c SharedConfig) *Shared {
 	order := newOrder(Config{Safe: c.Safe, Group: pleach.Config{Limits: pleach.Limits{MaxMessage: c.MaxMessage}}})
-	return &Shared{config: c, order: order, began: time.Now(), wake: make(chan struct{}, 1), replies: make(map[uint64]chan sequencer.Answer)}
+	return &Shared{
+		config: c, order: order, began: time.Now(), wake: make(chan struct{}, 1), handedOver: make(chan struct{}),
+		replies: make(map[uint64]chan sequencer.Answer),
+	}
 }
 
 // Handlers returns the handlers of the requests between members, for [pleach.Config].
@@ -77,6 +86,8 @@ func (s *Shared) Handlers() map[string]func(ctx context.Context, r pleach.Reques
 		s.config.Topic + ackName:     s.serveAck,
 		s.config.Topic + markName:    s.serveMark,
 		s.config.Topic + stateName:   s.serveState,
+
+		s.config.Topic + transferName: s.serveTransfer,
 	}
 }
 
@@ -86,6 +97,8 @@ const (
 	ackName     = ".ack"
 	markName    = ".mark"
 	stateName   = ".state"
+
+	transferName = ".transfer"
 )
 
 // Start begins the order in a group that this process is a member of. The order ends with the
@@ -105,9 +118,36 @@ func (s *Shared) Start(g *pleach.Group) *Order {
 		forwardName: s.config.Topic + forwardName,
 	})
 	s.joining = sequencer.NewJoining(o.machine, o.knows, rand.Uint64)
+	s.current.Store(o.knows)
+	if o.knows {
+		s.config.Begin(0)
+	}
 	o.start()
 	o.running.Go(s.join)
 	return o
+}
+
+// Current reports whether this process has the state of the order: it has begun the order with
+// others, or another member has given it the state. Every message from then on reaches Deliver.
+func (s *Shared) Current() bool { return s.current.Load() }
+
+// HandOver prepares for leaving the group. It waits until another member that stays has the state of
+// the order, or until no other member takes part in it. Call it before [Order.Close]: members that
+// are about to join get the state meanwhile. Two members that leave at once do not rely on each
+// other. It returns ctx's error if ctx ends first.
+func (s *Shared) HandOver(ctx context.Context) error {
+	s.step(func(now protocol.Time) {
+		s.viewed()
+		s.joining.Leave(now)
+	})
+	select {
+	case <-s.handedOver:
+		return nil
+	case <-s.order.life.Done():
+		return context.Cause(s.order.life)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Cancel ends an order that is not started, because the program has not become a member.

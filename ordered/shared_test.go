@@ -55,7 +55,7 @@ func share(t *testing.T, seed string) *sharer {
 	m := new(sharer)
 	shared := ordered.NewShared(ordered.SharedConfig{
 		Topic: "order", Safe: true, Deliver: m.deliver, State: m,
-		Begin: func() {
+		Begin: func(uint64) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.list = nil

@@ -32,6 +32,7 @@ func orderStats[T any](of func(*T) *ordered.Stats) []stat[T] {
 		count("order_broadcast_total", "Messages of this process.", func(s *T) uint64 { return of(s).Broadcast }),
 		count("order_resent_total", "Messages of this process that were sent again, to another leader.", func(s *T) uint64 { return of(s).Resent }),
 		count("order_delivered_total", "Messages that were delivered to the program.", func(s *T) uint64 { return of(s).Delivered }),
+		count("order_begun_total", "How often the order began again, with an empty state, because no member knew it.", func(s *T) uint64 { return of(s).Begun }),
 		level("order_pending_bytes", "Bytes of this process's messages that have no place in the order yet.", func(s *T) int { return of(s).PendingBytes }),
 		level("order_number", "Place of the last message that has one.", func(s *T) int { return int(of(s).Number) }),
 		level("order_leader_rank", "Rank of the leader; -1: not known.", func(s *T) int { return of(s).Leader }),

@@ -63,7 +63,7 @@ func TestServices(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, c := range map[string]prometheus.Collector{
-		"# HELP pleach_replica_applied_total Commands that this process has applied.\n# TYPE pleach_replica_applied_total counter\npleach_replica_applied_total{group=\"web\"} 2\n":                           prom.NewReplica(replica),
+		"# HELP pleach_replica_applied_total Commands that this process has applied.\n# TYPE pleach_replica_applied_total counter\npleach_replica_applied_total{group=\"web\"} 4\n":                           prom.NewReplica(replica),
 		"# HELP pleach_leases_acquired_total Leases that this process has acquired, for itself or its clients.\n# TYPE pleach_leases_acquired_total counter\npleach_leases_acquired_total{group=\"web\"} 1\n": prom.NewLeases("web", leases),
 		"# HELP pleach_shards_lost_total Partitions whose ownership has ended otherwise.\n# TYPE pleach_shards_lost_total counter\npleach_shards_lost_total{group=\"web\",shards=\"s\"} 0\n":                  prom.NewShards("web", "s", shards),
 		"# HELP pleach_order_broadcast_total Messages of this process.\n# TYPE pleach_order_broadcast_total counter\npleach_order_broadcast_total{group=\"web\"} 1\n":                                         prom.NewOrder(order),

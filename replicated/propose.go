@@ -60,15 +60,15 @@ func (p *proposal) abandon(err error) error {
 // and returns the result of its Apply in this process. The caller may reuse command, and must not
 // change the result.
 //
-// Propose blocks until this process has applied the command, also while there is no quorum. If
-// ctx ends first, or this process is no longer a member, the command may be applied or not. It
+// Propose blocks until this process has applied the command, also while there is no quorum: the
+// error is [pleach.ErrNoQuorum] as well as that of ctx if ctx ends meanwhile. If ctx ends first, or this process is no longer a member, the command may be applied or not. It
 // is applied once at most in any case.
 func (r *Replica) Propose(ctx context.Context, machine string, command []byte) ([]byte, error) {
 	if _, ok := r.machines[machine]; !ok {
 		return nil, fmt.Errorf("%w: %q", ErrNoMachine, machine)
 	}
 	if most := r.order.MaxMessage() - session.Head; len(command) > most {
-		return nil, fmt.Errorf("replicated: a command of %d bytes is too long: %d at most (half of Group.Limits.MaxMessage)", len(command), most)
+		return nil, fmt.Errorf("replicated: a command of %d bytes is too long: %d at most (half of the lowest Limits.MaxMessage)", len(command), most)
 	}
 	return r.propose(ctx, &proposal{machine: machine, command: slices.Clone(command)})
 }
@@ -95,10 +95,18 @@ func (r *Replica) propose(ctx context.Context, p *proposal) ([]byte, error) {
 		}
 		return o.Result, nil
 	case <-ctx.Done():
-		return nil, p.abandon(ctx.Err())
+		return nil, p.abandon(r.waited(ctx.Err()))
 	case <-r.life.Done():
 		return nil, p.abandon(r.Err())
 	}
+}
+
+// waited returns why a call has waited until its context ended: the group may have no quorum.
+func (r *Replica) waited(err error) error {
+	if v := r.order.Group().View(); v.Err != nil {
+		return fmt.Errorf("%w: %w", v.Err, err)
+	}
+	return err
 }
 
 // enqueue gives a proposal its number and has it sent, as soon as there is room.
@@ -117,7 +125,7 @@ func (r *Replica) enqueue(ctx context.Context, p *proposal) error {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return ctx.Err()
+			return r.waited(ctx.Err())
 		case <-r.life.Done():
 			return r.Err()
 		}

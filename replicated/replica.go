@@ -3,7 +3,12 @@ package replicated
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/pleach-go/pleach"
@@ -14,6 +19,10 @@ import (
 
 // Machine is a state machine: a table, a queue, a count. All members of the group have the same
 // ones, and apply the same commands to them in the same order. One goroutine calls its methods.
+//
+// If processes begin a group together, all of them Restore the machines of one of them: of the
+// process whose machines offer the highest numbers in sum ([pleach.StateOffer]), and of equal ones
+// or without offers, of the lowest rank. So machines may be loaded from a file before Join.
 type Machine interface {
 	// Apply applies a command and returns the result, which Propose returns in the process
 	// that has proposed it. It depends on the command and on earlier ones only: not on
@@ -74,6 +83,11 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
 	}
 	r := newReplica(c.Machines)
 	c.Group.State = &r.state
+	c.Group.Agree = maps.Clone(c.Group.Agree)
+	if c.Group.Agree == nil {
+		c.Group.Agree = make(map[string]string)
+	}
+	c.Group.Agree["replicated.Machines"] = machineNames(c.Machines)
 	var err error
 	if r.order, err = ordered.Join(ctx, ordered.Config{Group: c.Group, Safe: true}, seeds...); err != nil {
 		r.end(err)
@@ -82,6 +96,15 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
 	r.running.Go(r.receive)
 	r.running.Go(r.send)
 	return r, nil
+}
+
+// machineNames lists the machines, for members to compare: by a digest if the list is long.
+func machineNames(machines map[string]Machine) string {
+	names := strings.Join(slices.Sorted(maps.Keys(machines)), ",")
+	if len(names) > 256 {
+		return fmt.Sprintf("%d machines with digest %.8x", len(machines), sha256.Sum256([]byte(names)))
+	}
+	return names
 }
 
 func newReplica(machines map[string]Machine) *Replica {
@@ -150,6 +173,9 @@ func (r *Replica) deliver(m ordered.Message) {
 		r.room.Notify()
 	}
 }
+
+// Machine returns the machine of a name, or nil if Config.Machines does not have it.
+func (r *Replica) Machine(name string) Machine { return r.machines[name] }
 
 // Group returns the group, for its views, requests and topics.
 func (r *Replica) Group() *pleach.Group { return r.order.Group() }

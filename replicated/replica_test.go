@@ -188,3 +188,28 @@ func TestProposeEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A call that ends while the group has no quorum says so (case 82).
+func TestProposeWithoutAQuorum(t *testing.T) {
+	a := start(t, nil)
+	others := []*replica{start(t, a), start(t, a), start(t, a), start(t, a)}
+	if _, err := a.Propose(t.Context(), "table", []byte("set k v")); err != nil {
+		t.Fatal(err)
+	}
+	var crashes sync.WaitGroup
+	for _, r := range others {
+		crashes.Go(func() { _ = r.crash() })
+	}
+	crashes.Wait()
+	for deadline := time.Now().Add(time.Minute); ; {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		_, err := a.Propose(ctx, "table", []byte("set k v"))
+		cancel()
+		if errors.Is(err, pleach.ErrNoQuorum) && errors.Is(err, context.DeadlineExceeded) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}

@@ -18,6 +18,10 @@ type SharedConfig struct {
 	// Machines are those of [Config]. If no member of the group knows the state any more, they
 	// are restored as they were given.
 	Machines map[string]Machine
+	// Begin, if not nil, is called when the machines begin again in a view as they were given,
+	// because no member of the group knew their state, and once by Start, with view 0, if this
+	// process has begun the group with others. It must return without waiting.
+	Begin func(view uint64)
 }
 
 // Shared is a replica in a group that the program joins itself and that has other messages, too,
@@ -27,6 +31,7 @@ type Shared struct {
 	replica *Replica
 	order   *ordered.Shared
 	empty   []byte // snapshot of the machines as they were given
+	begun   func(view uint64)
 }
 
 // NewShared returns a replica that takes part in no group yet.
@@ -34,7 +39,7 @@ func NewShared(c SharedConfig) (*Shared, error) {
 	if err := checkMachines(c.Machines); err != nil {
 		return nil, err
 	}
-	s := &Shared{replica: newReplica(c.Machines)}
+	s := &Shared{replica: newReplica(c.Machines), begun: c.Begin}
 	var b bytes.Buffer
 	if err := s.replica.state.Snapshot(&b); err != nil {
 		return nil, err
@@ -48,11 +53,22 @@ func NewShared(c SharedConfig) (*Shared, error) {
 }
 
 // begin begins with the machines as they were given.
-func (s *Shared) begin() {
-	if err := s.replica.state.Restore(bytes.NewReader(s.empty)); err != nil {
-		s.replica.end(err)
+func (s *Shared) begin(view uint64) {
+	if view > 0 {
+		if err := s.replica.state.Restore(bytes.NewReader(s.empty)); err != nil {
+			s.replica.end(err)
+		}
+	}
+	if s.begun != nil {
+		s.begun(view)
 	}
 }
+
+// Current is that of [ordered.Shared]: it reports whether this process has the state.
+func (s *Shared) Current() bool { return s.order.Current() }
+
+// HandOver is that of [ordered.Shared]: call it before the process leaves the group.
+func (s *Shared) HandOver(ctx context.Context) error { return s.order.HandOver(ctx) }
 
 // Handlers returns the handlers of the requests between members, for [pleach.Config].
 func (s *Shared) Handlers() map[string]func(ctx context.Context, r pleach.Request) ([]byte, error) {

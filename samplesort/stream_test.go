@@ -37,7 +37,7 @@ func sortStream(t *testing.T, dies int, phase string) (output []byte, errs [memb
 			}
 			_, errs[rank] = samplesort.Run(ctx, w, samplesort.Job{
 				Input: samplesort.Stream(input), Format: samplesort.Lines, Output: dir,
-				Order: samplesort.Order{Field: 2, Reverse: true, Unique: true},
+				Order: samplesort.Order{Keys: []samplesort.Key{{Field: 2}}, Reverse: true, Unique: true},
 				Phase: func(name string) {
 					if rank == dies && name == phase {
 						runtime.Goexit() // Without a word: the deferred Abort is a crash.

@@ -14,9 +14,15 @@ import (
 type table struct {
 	rules
 	pieces  [][]byte
+	spans   []span  // of lines that have a key; nil: the key is cheap to find
+	keys    []byte  // of lines whose keys are no parts of them
 	entries []entry // in the order of pieces, or sorted
 	dropped Summary // records whose entries were removed
 }
+
+// span is where a line begins in its piece, and where its key is in the line, or in table.keys. Keys
+// are looked for once: a sort compares each of them many times.
+type span struct{ offset, key, end int }
 
 // entry is a record: the prefix of its key, and its position in the pieces. Positions
 // ascend in the order of the pieces.
@@ -25,7 +31,7 @@ type entry struct {
 	position position
 }
 
-// position is a piece and an offset in it.
+// position is a piece and an offset in it, or the number of a span.
 type position uint64
 
 // offsetBits bounds pieces to 16 TiB.
@@ -47,24 +53,62 @@ func newTable(r rules, pieces ...[]byte) (*table, error) {
 		}
 	}
 	t.entries = make([]entry, 0, count)
+	encodes := r.encodes()
+	if encodes || len(r.Keys) > 0 {
+		t.spans = make([]span, 0, count)
+	}
 	for i, b := range pieces {
 		for offset := 0; offset < len(b); {
 			record := f.record(b[offset:])
-			t.entries = append(t.entries, entry{r.prefix(r.key(record)), position(i)<<offsetBits | position(offset)})
+			at := offset
+			var key []byte
+			if encodes {
+				at = len(t.spans)
+				first := len(t.keys)
+				t.keys = r.appendKey(t.keys, record)
+				key = t.keys[first:]
+				t.spans = append(t.spans, span{offset, first, len(t.keys)})
+			} else {
+				first, end := r.find(record)
+				key = record[first:end]
+				if t.spans != nil {
+					at = len(t.spans)
+					t.spans = append(t.spans, span{offset, first, end})
+				}
+			}
+			t.entries = append(t.entries, entry{r.prefix(key), position(i)<<offsetBits | position(at)})
 			offset += len(record)
 		}
 	}
 	return t, nil
 }
 
+// place returns the piece of an entry's record, and where the record begins in it.
+func (t *table) place(e entry) (piece []byte, offset int) {
+	offset = int(e.position & (1<<offsetBits - 1))
+	if t.spans != nil {
+		offset = t.spans[offset].offset
+	}
+	return t.pieces[e.position>>offsetBits], offset
+}
+
 // record returns the record of an entry.
 func (t *table) record(e entry) []byte {
-	piece, offset := e.position>>offsetBits, e.position&(1<<offsetBits-1)
-	return t.Format.record(t.pieces[piece][offset:])
+	piece, offset := t.place(e)
+	return t.Format.record(piece[offset:])
 }
 
 // key returns the key of an entry's record.
-func (t *table) key(e entry) []byte { return t.rules.key(t.record(e)) }
+func (t *table) key(e entry) []byte {
+	if t.spans == nil {
+		return t.rules.key(t.record(e))
+	}
+	s := &t.spans[e.position&(1<<offsetBits-1)]
+	if t.keys != nil {
+		return t.keys[s.key:s.end]
+	}
+	return t.pieces[e.position>>offsetBits][s.offset+s.key : s.offset+s.end]
+}
 
 // touch reads from the memory of some records, so that it is in the cache. It returns what it
 // has read, so that it has to.
@@ -72,7 +116,7 @@ func (t *table) key(e entry) []byte { return t.rules.key(t.record(e)) }
 //go:noinline
 func (t *table) touch(some []entry) (read byte) {
 	for _, e := range some {
-		piece, offset := t.pieces[e.position>>offsetBits], int(e.position&(1<<offsetBits-1))
+		piece, offset := t.place(e)
 		read ^= piece[offset] ^ piece[min(offset+recordSize, len(piece))-1]
 	}
 	return read

@@ -59,10 +59,11 @@ func TestStepsSort(t *testing.T) {
 func drawRules(t *rapid.T) rules {
 	r := rules{Format: rapid.SampledFrom([]Format{Records, Lines}).Draw(t, "format")}
 	if r.Format == Lines {
-		r.Order = Order{
-			Field: rapid.IntRange(0, 2).Draw(t, "field"), Reverse: rapid.Bool().Draw(t, "reverse"), Unique: rapid.Bool().Draw(t, "unique"),
+		r.Order = Order{Numeric: rapid.Bool().Draw(t, "numeric"), Reverse: rapid.Bool().Draw(t, "reverse"), Unique: rapid.Bool().Draw(t, "unique")}
+		for range rapid.IntRange(0, 2).Draw(t, "keys") {
+			r.Keys = append(r.Keys, Key{Field: rapid.IntRange(1, 2).Draw(t, "field"), Reverse: rapid.Bool().Draw(t, "reverse")})
 		}
-		if r.Field > 0 {
+		if len(r.Keys) > 0 {
 			r.Separator = rapid.SampledFrom([]byte{0, 'a'}).Draw(t, "separator")
 		}
 	}
@@ -76,16 +77,16 @@ func TestKeys(t *testing.T) {
 		line, key string
 	}{
 		{Order{}, "a b c", "a b c"},
-		{Order{Field: 1}, " a b c", "a b c"},
-		{Order{Field: 2}, "a  b c", "b c"},
-		{Order{Field: 2, Last: 2}, "a \tb c", "b"},
-		{Order{Field: 1, Last: 2}, "a  b c", "a  b"},
-		{Order{Field: 4}, "a b c", ""},
-		{Order{Field: 2, Last: 5}, "a b", "b"},
-		{Order{Field: 2, Separator: ','}, "a,b,c", "b,c"},
-		{Order{Field: 2, Last: 2, Separator: ','}, "a,,c", ""},
-		{Order{Field: 3, Last: 3, Separator: ','}, "a,b, c ", " c "},
-		{Order{Field: 2, Last: 2}, "a", ""},
+		{Order{Keys: []Key{{Field: 1}}}, " a b c", "a b c"},
+		{Order{Keys: []Key{{Field: 2}}}, "a  b c", "b c"},
+		{Order{Keys: []Key{{Field: 2, Last: 2}}}, "a \tb c", "b"},
+		{Order{Keys: []Key{{Field: 1, Last: 2}}}, "a  b c", "a  b"},
+		{Order{Keys: []Key{{Field: 4}}}, "a b c", ""},
+		{Order{Keys: []Key{{Field: 2, Last: 5}}}, "a b", "b"},
+		{Order{Keys: []Key{{Field: 2}}, Separator: ','}, "a,b,c", "b,c"},
+		{Order{Keys: []Key{{Field: 2, Last: 2}}, Separator: ','}, "a,,c", ""},
+		{Order{Keys: []Key{{Field: 3, Last: 3}}, Separator: ','}, "a,b, c ", " c "},
+		{Order{Keys: []Key{{Field: 2, Last: 2}}}, "a", ""},
 	} {
 		r := rules{Lines, c.order}
 		if got := r.key([]byte(c.line + "\n")); string(got) != c.key {

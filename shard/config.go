@@ -7,10 +7,11 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/services/handoff"
+	"github.com/pleach-go/pleach/internal/services/tokens"
 )
 
 // Config configures [New]. The zero value of each setting is a good default. All members use
-// the same, apart from Release.
+// the same Partitions, Weight, Lease and HandoffTimeout: see [SettingsError].
 type Config struct {
 	// Name tells several Shards of one group apart. It has at most 100 bytes. If empty,
 	// "shards".
@@ -33,6 +34,15 @@ type Config struct {
 	// before the other one begins: to write down what it needs. Its context ends with
 	// HandoffTimeout. It is not called when the partition is lost otherwise. If nil, nothing is.
 	Release func(ctx context.Context, partition int, token uint64)
+	// TokenFloor returns a number that tokens are above, such as the time of day. New calls it
+	// once. The members that begin use the highest of theirs; a member that joins them uses
+	// what they use. So tokens keep rising after all processes were stopped and started again.
+	// If nil, the time of day in milliseconds.
+	TokenFloor func() uint64
+	// DataDir is a directory in which this process keeps a number that no token was above:
+	// tokens then keep rising even if clocks were set back meanwhile. If empty, that of the
+	// group.
+	DataDir string
 }
 
 const (
@@ -74,8 +84,20 @@ func (c *Config) complete() error {
 	if c.HandoffTimeout == 0 {
 		c.HandoffTimeout = defaultHandoff
 	}
+	if c.TokenFloor == nil {
+		c.TokenFloor = tokens.Clock
+	}
 	c.Lease = max(c.Lease, 0)
 	return nil
+}
+
+// floor returns the number that tokens are above, by TokenFloor and by the disk.
+func (c *Config) floor(mark *tokens.Mark) (uint64, error) {
+	floor := max(c.TokenFloor(), mark.Floor())
+	if floor > handoff.MaxFloor {
+		return 0, &pleach.ConfigError{Field: "TokenFloor", Reason: fmt.Sprintf("is %d: %d at most", floor, uint64(handoff.MaxFloor))}
+	}
+	return floor, nil
 }
 
 // period is how often a member asks for a majority, and for reports that it lacks.

@@ -13,14 +13,14 @@
 // ([Config.Release]), and then the new one begins, within milliseconds. If the old owner has
 // died or cannot be reached, the new one waits for [Config.Lease].
 //
-// Ownership is exclusive in two ways. By token, always: a token is the number of the view in
-// which the owner began, no two owners of a partition have the same, and a later owner has a
-// higher one. A store that refuses a token below the highest that it has seen is safe whatever
-// happens. By time, while processes run, their clocks run alike, and messages between members
+// Ownership is exclusive in two ways. By token, always: no two owners of a partition have the
+// same token, and a later owner has a higher one, even after all processes were stopped and
+// started again (Config.TokenFloor, Config.DataDir). A store that refuses a token below the
+// highest that it has seen is safe whatever happens. By time, while processes run, their clocks run alike, and messages between members
 // of one view arrive within a fifth of Config.Lease: an owner that a majority of its view does
 // not answer stops serving within four fifths of Config.Lease, before another one begins.
 //
-// All members of the group call [New] with the same Config. What is exclusive ends with the
-// group: one that is created anew begins again with view 1, and after pleach.ForceView two
-// parts of a group may use the same numbers.
+// All members of the group call [New] with the same settings. They are compared: while members
+// differ, no partition begins, and [Shards.Serve] returns a [*SettingsError]. After
+// pleach.ForceView, two parts of a group may use the same tokens.
 package shard

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pleach-go/pleach"
@@ -17,8 +18,21 @@ func (s *Shards) step(f func(now protocol.Time)) {
 	defer s.mu.Unlock()
 	now := s.now()
 	f(now)
+	s.coverTokens(now)
 	s.machine.Tick(now)
 	s.carryOut()
+}
+
+// coverTokens writes down that tokens of this view are given, before one is. A process that cannot
+// do so takes no part any more.
+func (s *Shards) coverTokens(now protocol.Time) {
+	if s.failed != nil {
+		return
+	}
+	if err := s.mark.Cover(s.machine.Ceiling()); err != nil {
+		s.failed = fmt.Errorf("shard: Config.DataDir: %w", err)
+		s.machine.Leave(now)
+	}
 }
 
 // followViews tells the machine of each view of the group.

@@ -29,7 +29,7 @@ func Example() {
 
 	for range shards.Changes(ctx) {
 		err = shards.Serve(ctx, "cart 7", func(_ context.Context, token uint64) error {
-			fmt.Println("this process owns cart 7, with token", token)
+			fmt.Println("this process owns cart 7, with a token:", token > 0)
 			return nil
 		})
 		var not *shard.NotOwnerError
@@ -40,7 +40,7 @@ func Example() {
 			fmt.Println("ask", not.Owner.Member.Address)
 		}
 	}
-	// Output: this process owns cart 7, with token 1
+	// Output: this process owns cart 7, with a token: true
 }
 
 // Members with more memory own more: a weight from their meta.

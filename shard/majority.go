@@ -21,6 +21,7 @@ const (
 	vouchHandler    = "/vouch"    // "I am in this view"
 	majorityHandler = "/majority" // "a majority is in this view"
 	reportHandler   = "/report"   // what the member holds
+	termsHandler    = "/terms"    // its settings, and the base of its tokens
 )
 
 var (
@@ -34,6 +35,7 @@ func (s *Shards) handle() {
 		vouchHandler:    func(_ context.Context, view uint64) ([]byte, error) { return nil, s.vouch(view) },
 		majorityHandler: func(ctx context.Context, view uint64) ([]byte, error) { return nil, s.majority(ctx, view) },
 		reportHandler:   func(_ context.Context, view uint64) ([]byte, error) { return s.report(view) },
+		termsHandler:    func(_ context.Context, view uint64) ([]byte, error) { return s.terms(view) },
 	} {
 		s.group.Handle(topicPrefix+s.c.Name+name, func(ctx context.Context, r pleach.Request) ([]byte, error) {
 			view, n := binary.Uvarint(r.Data)
@@ -46,7 +48,7 @@ func (s *Shards) handle() {
 }
 
 func (s *Shards) unhandle() {
-	for _, name := range []string{vouchHandler, majorityHandler, reportHandler} {
+	for _, name := range []string{vouchHandler, majorityHandler, reportHandler, termsHandler} {
 		s.group.Handle(topicPrefix+s.c.Name+name, nil)
 	}
 }
@@ -78,6 +80,17 @@ func (s *Shards) report(view uint64) ([]byte, error) {
 	return msg.Encode(), nil
 }
 
+// terms returns the terms of this process in a view.
+func (s *Shards) terms(view uint64) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	msg := s.machine.Terms()
+	if msg.View != view {
+		return nil, errOtherView
+	}
+	return msg.Encode(), nil
+}
+
 // renew asks for a majority, and for reports that are missing, again and again.
 func (s *Shards) renew() {
 	ticker := time.NewTicker(s.c.period())
@@ -92,7 +105,7 @@ func (s *Shards) renew() {
 			return
 		}
 		s.mu.Lock()
-		view, missing := s.view, s.machine.Missing()
+		view, missing, lacking := s.view, s.machine.Missing(), s.machine.AskTerms()
 		s.mu.Unlock()
 		if view.Number == 0 {
 			continue
@@ -102,7 +115,8 @@ func (s *Shards) renew() {
 		}
 		if first || !fresh { // what was broadcast before the first view of this process is gone
 			first = false
-			s.fetchReports(view.Number, missing)
+			s.fetch(view.Number, reportHandler, missing)
+			s.fetch(view.Number, termsHandler, lacking)
 		}
 	}
 }
@@ -127,14 +141,18 @@ func (s *Shards) confirm(view pleach.View) {
 	}
 }
 
-// fetchReports asks members for reports that have not arrived.
-func (s *Shards) fetchReports(view uint64, missing []handoff.Process) {
+// fetch asks members for reports or terms that have not arrived. A member without a handler for
+// terms has none.
+func (s *Shards) fetch(view uint64, name string, missing []handoff.Process) {
 	ctx, cancel := context.WithTimeout(s.ctx, s.c.period())
 	defer cancel()
 	var asked sync.WaitGroup
 	for _, p := range missing {
 		asked.Go(func() {
-			b, err := s.request(ctx, p.Rank, reportHandler, view)
+			b, err := s.request(ctx, p.Rank, name, view)
+			if name == termsHandler && errors.Is(err, pleach.ErrNoHandler) {
+				s.step(func(protocol.Time) { s.machine.Absent(p) })
+			}
 			if err != nil {
 				return
 			}

@@ -28,8 +28,8 @@ func newOwnership(item handoff.Item) *ownership {
 // context of f ends with the cause [ErrNotOwner]. What f writes after that is fenced by its
 // token alone.
 //
-// If another member owns the key, or none does, the error is a [*NotOwnerError]. Otherwise it
-// is that of f.
+// If another member owns the key, or none does, the error is a [*NotOwnerError], or that of
+// [Shards.Err] if there is one. Otherwise it is that of f.
 func (s *Shards) Serve(ctx context.Context, key string, f func(ctx context.Context, token uint64) error) error {
 	o, err := s.enter(s.Partition(key))
 	if err != nil {
@@ -52,6 +52,9 @@ func (s *Shards) enter(partition int) (*ownership, error) {
 	o := s.owned[partition]
 	if _, ok := s.machine.Serves(s.now(), partition); !ok || o == nil {
 		s.stats.NotOwner++
+		if err := s.hindrance(); err != nil {
+			return nil, err
+		}
 		e := &NotOwnerError{Partition: partition, Owner: s.ownerOf(partition)}
 		if e.Owner != nil && e.Owner.Member.Rank == s.group.Rank() {
 			e.Owner = nil // it moves, or this process has lost touch

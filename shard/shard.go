@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/services/handoff"
+	"github.com/pleach-go/pleach/internal/services/tokens"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -20,6 +22,7 @@ type Shards struct {
 	began  time.Time
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
+	mark   *tokens.Mark
 	tasks  sync.WaitGroup // the goroutines of this Shards
 
 	mu      sync.Mutex
@@ -30,6 +33,7 @@ type Shards struct {
 	changed chan struct{} // closed at the next change
 	stats   Stats
 	closed  bool
+	failed  error // why this process takes no part any more: its tokens cannot be kept on disk
 
 	// Signals, with room for one each: the machine has made a step, there is something to send,
 	// and a majority should be asked now.
@@ -41,7 +45,7 @@ type Shards struct {
 type Owner struct {
 	Partition int
 	Member    pleach.Member
-	// Token is the number of the view in which the member has begun to own the partition.
+	// Token is the fencing token of the member. A later owner of the partition has a higher one.
 	Token uint64
 }
 
@@ -78,14 +82,24 @@ func New(g *pleach.Group, c Config) (*Shards, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
+	mark, err := tokens.Open(cmp.Or(c.DataDir, g.DataDir()), "shard/"+c.Name)
+	if err != nil {
+		return nil, &pleach.ConfigError{Field: "DataDir", Reason: err.Error()}
+	}
+	floor, err := c.floor(mark)
+	if err != nil {
+		return nil, err
+	}
 	topic, err := g.Subscribe(topicPrefix + c.Name)
 	if err != nil {
 		return nil, err
 	}
 	s := &Shards{
-		group: g, c: c, topic: topic, began: time.Now(),
-		machine: handoff.New(handoff.Config{Partitions: c.Partitions, Lease: protocol.Time(c.Lease), Handoff: protocol.Time(c.HandoffTimeout)}),
-		owned:   make(map[int]*ownership), changed: make(chan struct{}),
+		group: g, c: c, topic: topic, began: time.Now(), mark: mark,
+		machine: handoff.New(handoff.Config{
+			Partitions: c.Partitions, Lease: protocol.Time(c.Lease), Handoff: protocol.Time(c.HandoffTimeout), Floor: floor,
+		}),
+		owned: make(map[int]*ownership), changed: make(chan struct{}),
 		wake: make(chan struct{}, 1), outgoing: make(chan struct{}, 1), ask: make(chan struct{}, 1),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -121,6 +135,14 @@ func (s *Shards) ownerOf(partition int) *Owner {
 		}
 	}
 	return nil
+}
+
+// Err returns why partitions do not begin at this process: a [*SettingsError] if another member has
+// other settings, or the error of Config.DataDir. It returns nil otherwise.
+func (s *Shards) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hindrance()
 }
 
 // Owned yields the partitions that this process serves, with their tokens.

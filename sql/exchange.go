@@ -3,6 +3,7 @@ package sql
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow-go/v18/arrow/array"
 
@@ -14,8 +15,21 @@ import (
 // An exchange is a collective call. Its input follows from the task and the stage, so what
 // makes the input of this process's own task also restores that of a dead one.
 
-// produce runs a query for a stage of a task and makes the input of a call of it.
-func produce[In any](ctx context.Context, r *runner, task, stage int, query string, encode func(array.RecordReader) (In, error)) (in In, err error) {
+// produce runs a query for a stage of a task and makes the input of a call of it. If the query has an
+// error, that is the input.
+func produce(ctx context.Context, r *runner, task, stage int, query string, encode func(array.RecordReader) ([]byte, error)) ([]byte, error) {
+	parts, err := produceParts(ctx, r, task, stage, query, 1, func(rows array.RecordReader) ([][]byte, error) {
+		part, err := encode(rows)
+		return [][]byte{part}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return parts[0], nil
+}
+
+// produceParts is produce for a call whose input is a part for each of several tasks.
+func produceParts(ctx context.Context, r *runner, task, stage int, query string, to int, encode func(array.RecordReader) ([][]byte, error)) (in [][]byte, err error) {
 	err = r.do(ctx, task, stage, func(c *duck.Conn) error {
 		rows, err := c.Query(ctx, query)
 		if err != nil {
@@ -25,6 +39,9 @@ func produce[In any](ctx context.Context, r *runner, task, stage int, query stri
 		in, err = encode(rows)
 		return err
 	})
+	if text, ok := r.failure(stage, task, err); ok {
+		return slices.Repeat([][]byte{text}, to), nil
+	}
 	return in, err
 }
 
@@ -81,7 +98,11 @@ func (r *runner) gather(ctx context.Context, i int, query string, sent func()) (
 		return nil, err
 	}
 	sent()
-	return collective.Allgather(ctx, r, own, r.options(collective.Restore(input))...)
+	all, err := collective.Allgather(ctx, r, own, r.options(collective.Restore(input))...)
+	if err != nil {
+		return nil, err
+	}
+	return all, failureOf(all)
 }
 
 // byHash sends each row to the task of its key.
@@ -111,6 +132,9 @@ func (r *runner) byRange(ctx context.Context, i int, s Stage, sent func()) error
 	if err != nil {
 		return err
 	}
+	if err := failureOf(samples); err != nil {
+		return err
+	}
 	limits, err := partition.Limits(samples, r.Size())
 	if err != nil {
 		return err
@@ -127,7 +151,7 @@ func (r *runner) byRange(ctx context.Context, i int, s Stage, sent func()) error
 // repartition sends the parts of each task's rows to their tasks.
 func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(), scatter func(array.RecordReader) ([][]byte, error)) error {
 	input := ahead(ctx, r, func(ctx context.Context, task int) ([][]byte, error) {
-		return produce(ctx, r, task, i, s.Query, scatter)
+		return produceParts(ctx, r, task, i, s.Query, r.Size(), scatter)
 	})
 	own, err := input(ctx, r.Rank())
 	if err != nil {
@@ -140,6 +164,9 @@ func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(), s
 	if err != nil {
 		return err
 	}
+	if err := failureOf(received); err != nil {
+		return err
+	}
 	r.tasks[r.Rank()].deliver(i, received)
 	return nil
 }
@@ -148,12 +175,16 @@ func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(), s
 // all have the same result.
 func (r *runner) toResult(ctx context.Context, s Stage) (err error) {
 	r.result = &Result{}
-	if r.job.Out != "" { // complete writes it
-		return nil
+	if r.job.Out != "" {
+		return r.writeResult(ctx, s)
 	}
 	r.result.Columns, r.result.Rows, err = r.shared.Text(ctx, s.Query)
+	where := "phase " + s.Name
+	if e, ok := r.queryError(where, err); ok {
+		return e
+	}
 	if err != nil {
-		return fmt.Errorf("sql: phase %s: %w", s.Name, err)
+		return fmt.Errorf("sql: %s: %w", where, err)
 	}
 	return nil
 }

@@ -14,12 +14,16 @@ import (
 
 // UnpartitionedError is returned for a query that reads something that is not in parts.
 type UnpartitionedError struct {
-	Stage string // by its name
+	Stage string // of a plan, by its name; empty for a query
 	Reads string // a table function, or the name of a file
 }
 
 func (e *UnpartitionedError) Error() string {
-	return fmt.Sprintf("sql: phase %s reads %s itself: every task would read all of its rows, so that each counts once for each task. Make it a table of the source, whose rows are divided among the tasks, as pleach-sql import does", e.Stage, e.Reads)
+	where := "the query"
+	if e.Stage != "" {
+		where = "phase " + e.Stage
+	}
+	return fmt.Sprintf("sql: %s reads %s itself: every task would read all of its rows, so that each counts once for each task. Make it a table of the source, whose rows are divided among the tasks, as pleach-sql import does", where, e.Reads)
 }
 
 // refuseUnpartitioned returns an error if a query of the plan reads files.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/pleach-go/pleach/collective"
@@ -69,12 +70,15 @@ func (j *Job) prepareOut() error {
 // write writes a file for each task. The input of the call is that the file is there, so
 // the new owner of a task writes its file.
 func (r *runner) write(ctx context.Context, i int, s Stage, sent func()) error {
-	input := ahead(ctx, r, func(ctx context.Context, task int) (rows []int64, err error) {
+	input := ahead(ctx, r, func(ctx context.Context, task int) (rows []byte, err error) {
 		err = r.do(ctx, task, i, func(c *duck.Conn) error {
 			n, err := writeFile(ctx, c, s.Query, s.To.Dir, fmt.Sprintf("part-%05d.parquet", task))
-			rows = []int64{n}
+			rows = strconv.AppendInt(nil, n, 10)
 			return err
 		})
+		if text, ok := r.failure(i, task, err); ok {
+			return text, nil
+		}
 		return rows, err
 	})
 	own, err := input(ctx, r.Rank())
@@ -86,11 +90,48 @@ func (r *runner) write(ctx context.Context, i int, s Stage, sent func()) error {
 	if err != nil {
 		return err
 	}
-	r.result = &Result{Files: len(all)}
-	for _, rows := range all {
-		r.result.Written += rows[0]
+	r.result = &Result{}
+	return r.written(all)
+}
+
+// written counts files and their rows, unless a task has sent an error.
+func (r *runner) written(files [][]byte) error {
+	if err := failureOf(files); err != nil {
+		return err
+	}
+	for _, rows := range files {
+		n, err := strconv.ParseInt(string(rows), 10, 64)
+		if err != nil {
+			return fmt.Errorf("sql: the number of rows in a file: %w", err)
+		}
+		r.result.Files++
+		r.result.Written += n
 	}
 	return nil
+}
+
+// writeResult writes the result to its file: the owner of task 0 does.
+func (r *runner) writeResult(ctx context.Context, s Stage) error {
+	dir, name := filepath.Split(r.job.Out)
+	input := func(ctx context.Context, task int) ([]byte, error) {
+		if task != 0 {
+			return nil, nil
+		}
+		rows, err := writeFile(ctx, r.shared, s.Query, cmp.Or(dir, "."), name)
+		if text, ok := r.failure(len(r.job.Plan.Stages)-1, task, err); ok {
+			return text, nil
+		}
+		return strconv.AppendInt(nil, rows, 10), err
+	}
+	own, err := input(ctx, r.Rank())
+	if err != nil {
+		return err
+	}
+	rows, err := collective.Broadcast(ctx, r, 0, own, r.options(collective.Restore(input))...)
+	if err != nil {
+		return err
+	}
+	return r.written([][]byte{rows})
 }
 
 func writeFile(ctx context.Context, c *duck.Conn, query, dir, name string) (rows int64, err error) {
@@ -106,17 +147,14 @@ func writeFile(ctx context.Context, c *duck.Conn, query, dir, name string) (rows
 	return rows, os.Rename(file, filepath.Join(dir, name))
 }
 
-// completeOutput writes the result to its file, or marks a directory as complete.
-func (r *runner) completeOutput(ctx context.Context) (err error) {
+// completeOutput marks a directory as complete, or removes what is left beside a file.
+func (r *runner) completeOutput() error {
 	if dir := r.job.dir(); dir != "" {
 		return r.markOutput(dir)
 	}
 	if r.job.Out != "" {
-		last := r.job.Plan.Stages[len(r.job.Plan.Stages)-1]
-		r.result.Files = 1
 		dir, name := filepath.Split(r.job.Out)
-		r.result.Written, err = writeFile(ctx, r.shared, last.Query, cmp.Or(dir, "."), name)
-		return errors.Join(err, clean(cmp.Or(dir, "."), temporary+name+"-"))
+		return clean(cmp.Or(dir, "."), temporary+name+"-")
 	}
 	return nil
 }

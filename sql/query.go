@@ -10,7 +10,9 @@ import (
 	"github.com/pleach-go/pleach/sql/internal/planner"
 )
 
-// QueryError says why there is no plan for a query, and what to write instead.
+// QueryError is an error of a query: there is no plan for it, and the text says what to write
+// instead, or a value is wrong, such as a text that is not the number it is cast to. All processes of
+// a job return the same one.
 type QueryError struct{ Text string }
 
 func (e *QueryError) Error() string { return "sql: " + e.Text }
@@ -35,7 +37,7 @@ func NewPlan(ctx context.Context, query string, source Source, tasks int, dir st
 		return nil, err
 	}
 	defer conn.Close()
-	if err := refuseUnpartitioned(ctx, conn, &Plan{Stages: []Stage{{Name: "query", Query: query}}}); err != nil {
+	if err := refuseUnpartitioned(ctx, conn, &Plan{Stages: []Stage{{Query: query}}}); err != nil {
 		return nil, err
 	}
 	q := planner.Question{Query: query, Tasks: tasks, Write: dir != ""}
@@ -115,7 +117,7 @@ func (j *Job) plan(ctx context.Context, w World) (*Plan, error) {
 	case p.Refused != "":
 		return nil, &QueryError{p.Refused}
 	case p.Reads != "":
-		return nil, &UnpartitionedError{"query", p.Reads}
+		return nil, &UnpartitionedError{"", p.Reads}
 	}
 	return p.Plan, nil
 }

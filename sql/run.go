@@ -118,7 +118,8 @@ func (db *DB) connect(ctx context.Context) (*duck.Conn, error) {
 }
 
 // Run runs a job. All processes call it, once for a DB. It returns the result to all of
-// them.
+// them. An error of the query is a [*QueryError] that is the same in all processes, whichever of
+// them has met it.
 func (db *DB) Run(ctx context.Context, w World, j Job) (*Result, error) {
 	if j.Phase == nil {
 		j.Phase = func(string) {}
@@ -131,7 +132,8 @@ func (db *DB) Run(ctx context.Context, w World, j Job) (*Result, error) {
 	if err := collective.Barrier(ctx, w); err != nil {
 		return nil, err
 	}
-	if j.Plan == nil {
+	asked := j.Plan == nil
+	if asked {
 		var err error
 		if j.Plan, err = j.plan(ctx, w); err != nil {
 			return nil, err
@@ -144,6 +146,7 @@ func (db *DB) Run(ctx context.Context, w World, j Job) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.planned = asked
 	if j.Plan.holds() && !j.Unprotected {
 		defer w.Hold()()
 	}
@@ -158,11 +161,12 @@ func (db *DB) Run(ctx context.Context, w World, j Job) (*Result, error) {
 // runner is a process's part in a job.
 type runner struct {
 	World
-	job    Job
-	db     *DB
-	shared *duck.Conn // to the tables that all tasks have
-	tasks  []*task
-	result *Result
+	job     Job
+	planned bool // the plan was made of a query
+	db      *DB
+	shared  *duck.Conn // to the tables that all tasks have
+	tasks   []*task
+	result  *Result
 }
 
 func (db *DB) newRunner(ctx context.Context, w World, j Job) (*runner, error) {
@@ -246,8 +250,8 @@ func (r *runner) run(ctx context.Context, i int, s Stage) error {
 
 // complete marks the output as complete, and reports the result.
 func (r *runner) complete(ctx context.Context) error {
-	return collective.Once(ctx, r, func(ctx context.Context) error {
-		err := r.completeOutput(ctx)
+	return collective.Once(ctx, r, func(context.Context) error {
+		err := r.completeOutput()
 		if err == nil && r.job.Done != nil {
 			r.job.Done(r.result)
 		}

@@ -80,6 +80,9 @@ type View struct {
 	// Version is the protocol version of the group. If zero, the highest that this build
 	// speaks.
 	Version uint16
+	// Ranks is the number of ranks, those that no process has included. Hosts of the members
+	// of these ranks have priority over strangers when many connect. If zero, none has.
+	Ranks protocol.Rank
 	// Member returns the process that has a rank, or false if none has. It always
 	// returns the same, and calls may be concurrent. A Roster looks up the peers that it
 	// talks to, so that a view change costs it nothing for all others. If nil, no

@@ -127,14 +127,31 @@ func buildMember(source, program string, replaced map[string]string) error {
 	for name, by := range replaced {
 		files[name] = by
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": files})
-	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "time.go"), text, 0o600), os.WriteFile(filepath.Join(dir, "shift.go"), []byte(shiftSource), 0o600), os.WriteFile(filepath.Join(dir, "overlay.json"), overlay, 0o600)); err != nil {
+	if err = errors.Join(os.WriteFile(filepath.Join(dir, "time.go"), text, 0o600), os.WriteFile(filepath.Join(dir, "shift.go"), []byte(shiftSource), 0o600)); err != nil {
 		return err
 	}
-	build := exec.Command("go", "build", "-tags", "shifted", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, ".")
-	build.Dir, build.Env = source, append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("verify: build members: %w: %s", err, out)
+	return build(source, ".", program, files, "-tags", "shifted")
+}
+
+// buildAgent builds the pleach command from the folder of its module.
+func buildAgent(root, program string, replaced map[string]string) error {
+	return build(root, "./cmd/pleach", program, replaced)
+}
+
+// build builds a program of the module in a folder. Files in replaced stand for others.
+func build(source, name, program string, replaced map[string]string, flags ...string) error {
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err = errors.Join(err, os.WriteFile(program+".overlay", overlay, 0o600)); err != nil {
+		return err
+	}
+	defer os.Remove(program + ".overlay")
+	if program, err = filepath.Abs(program); err != nil {
+		return err
+	}
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-overlay", program+".overlay", "-o", program, name)...)
+	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("verify: build %s: %w: %s", program, err, out)
 	}
 	return nil
 }

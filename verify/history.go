@@ -29,6 +29,7 @@ type Event struct {
 	Partition int    `json:"partition,omitempty"` // serve
 	Token     uint64 `json:"token,omitempty"`     // serve, hold, release
 	Until     int64  `json:"until,omitempty"`     // serve, hold, and faults: the end
+	Since     int    `json:"since,omitempty"`     // receipt: the messages up to this one may be missing, as an error has said
 	Hosts     []int  `json:"hosts,omitempty"`     // fault
 }
 
@@ -44,6 +45,8 @@ const (
 	evServe   = "serve"
 	evHold    = "hold" // a lock
 	evRelease = "release"
+	evOffer   = "offer" // of an initial state, by its version (Seq)
+	evBegin   = "begin" // the initial state that the process has got (Seq, From)
 	evEnd     = "end"   // the process has ended in order
 	evFault   = "fault" // what the nemesis did
 )
@@ -59,6 +62,7 @@ type Member struct {
 type history struct {
 	process string // ID and number of the start
 	events  []Event
+	group   int  // which one it was in: a planned stop of all ends a group
 	ended   bool // in order, so that what it has not seen it never would have
 	killed  bool // known of jobs only
 }

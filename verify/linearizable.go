@@ -92,7 +92,7 @@ func (c *checker) operations() map[int][]porcupine.Operation {
 	c.eachCall(func(k call) {
 		op := porcupine.Operation{ClientId: k.client, Input: access{k.Write, k.Value}, Call: k.At, Output: k.result, Return: k.answered}
 		switch {
-		case k.Key == queueKey:
+		case k.Key <= queueKey:
 			return
 		case k.answered == 0 && !k.Write:
 			return

@@ -50,6 +50,8 @@ func main() {
 		fail(os.MkdirAll(c.dir, 0o700))
 		c.program = filepath.Join(c.dir, "member")
 		fail(buildMember(".", c.program, nil))
+		c.agent = filepath.Join(c.dir, "agent")
+		fail(buildAgent("..", c.agent, nil))
 		summary, err := c.run()
 		fmt.Println(summary)
 		fail(err)
@@ -83,6 +85,7 @@ type config struct {
 	kind        string   // of the rounds; empty: all
 	plan        []action // instead of the seed's; nil: that
 	program     string   // of the members
+	agent       string   // the pleach command
 }
 
 func (c *config) flags(f *flag.FlagSet) {
@@ -90,7 +93,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.DurationVar(&c.round, "round", 40*time.Second, "how long one group is disturbed")
 	f.Uint64Var(&c.seed, "seed", 1, "the `seed` of the first round; each further one has the next")
 	f.DurationVar(&c.shrinkFor, "shrink", 0, "how long to look for a shorter plan that violates the same rule")
-	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: folders or memory")
-	f.IntVar(&c.members, "members", 5, "the `number` of members")
+	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: folders, memory or agents")
+	f.IntVar(&c.members, "members", 5, "the `number` of members; rounds of agents have 3 to 5")
 	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"), "the `folder` of histories; those of rounds that were right are removed")
 }

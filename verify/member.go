@@ -64,9 +64,10 @@ const (
 	receiptEvery = 20 // broadcasts
 	callPause    = 15 * time.Millisecond
 	callLimit    = time.Second
-	longEvery    = 8           // broadcasts
-	longMessage  = 40_000      // bytes: several segments
-	drainTime    = time.Second // after the end of sending
+	longEvery    = 8                      // broadcasts
+	longMessage  = 40_000                 // bytes: several segments
+	drainTime    = time.Second            // after the end of sending
+	fullPause    = 100 * time.Millisecond // before a process starts again whose disk is full
 )
 
 func runMember(c memberConfig) (err error) {
@@ -120,7 +121,10 @@ type work struct {
 // owners.
 func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []string) (w work, err error) {
 	config.DataDir = filepath.Join(m.dir, "data-"+m.id)
-	if m.group, err = pleach.Join(ctx, config, seeds...); err != nil {
+	for m.group, err = pleach.Join(ctx, config, seeds...); errors.Is(err, syscall.ENOSPC) && pause(ctx, fullPause); {
+		m.group, err = pleach.Join(ctx, config, seeds...) // as a supervisor does
+	}
+	if err != nil {
 		return w, err
 	}
 	m.group.Handle("register", m.serveRequest)
@@ -179,7 +183,10 @@ func (m *member) deliver(ctx context.Context) {
 
 // broadcast sends numbered messages, and asks for receipts.
 func (m *member) broadcast(ctx context.Context) {
+	positions := []uint64{0} // what Sent was before each message
+	missing := 0             // the last message that an error has named
 	for seq := 1; pause(ctx, sendPause); seq++ {
+		positions = append(positions, m.group.Sent())
 		sending, cancel := context.WithTimeout(ctx, 5*time.Second)
 		data := fmt.Appendf(nil, "%s %d ", m.process, seq)
 		if seq%longEvery == 0 {
@@ -191,8 +198,14 @@ func (m *member) broadcast(ctx context.Context) {
 		if err == nil && seq%receiptEvery == 0 {
 			waiting, cancel := context.WithTimeout(ctx, 5*time.Second)
 			r, err := m.group.WaitStable(waiting)
+			if lost := new(pleach.UnconfirmedError); errors.As(err, &lost) {
+				for missing < seq && positions[missing+1] < lost.Last() {
+					missing++
+				}
+				r, err = m.group.WaitStable(waiting, pleach.Since(lost.Last()))
+			}
 			cancel()
-			m.journal.write(Event{Type: evReceipt, View: r.View, Seq: seq, Members: membersOf(r.Members), Err: text(err)})
+			m.journal.write(Event{Type: evReceipt, View: r.View, Seq: seq, Since: missing, Members: membersOf(r.Members), Err: text(err)})
 		}
 	}
 }

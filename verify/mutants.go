@@ -26,12 +26,16 @@ var mutants = []mutant{
 	{"ack-before-children", folders, "internal/stream/stable.go", "if a.from[r] < a.wanted {", "if a.from[r] < a.wanted && f == nil {"},
 	{"ack-before-segment", folders, "internal/stream/stable.go", "if a.acked >= a.wanted || f.next < a.wanted || m.frozen && f.frozenAt < a.wanted || f.lostBefore(a.wanted) {", "if a.acked >= a.wanted {"},
 	{"receipt-names-joiners", folders, "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || g.config.Static {", "if true {"},
+	{"receipt-of-one-membership", folders, "stable.go", "	if e.Memberships == nil {", "	if e.Memberships == nil || position == 0 {"},
 	{"minority-decides", folders, "internal/membership/view.go", "return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()"},
 	{"gap-not-told", folders, "rejoin.go", "&Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}", "nil"},
 	{"shard-work-not-drained", folders, "shard/serve.go", "if !o.draining || o.working > 0 || ", "if !o.draining || "},
 	{"shard-serves-without-lease", folders, "internal/services/handoff/machine.go", "return part.token, part.state == held && now < m.until", "return part.token, part.state == held"},
-	{"shard-old-token", folders, "internal/services/handoff/machine.go", "begun = append(begun, Item{p, m.view})", "begun = append(begun, Item{p, m.self.Incarnation})"},
+	{"shard-old-token", folders, "internal/services/handoff/machine.go", "part.state, part.token = held, m.token()", "part.state, part.token = held, m.token()-m.view+m.self.Incarnation"},
+	{"shard-token-begins-again", folders, "shard/config.go", "floor := max(c.TokenFloor(), mark.Floor())", "floor := uint64(0)"},
 	{"shard-view-skipped-keeps", folders, "internal/services/handoff/machine.go", "follows := view == m.view+1 && self == m.self", "follows := m.view > 0"},
+	{"state-of-the-lowest-rank", memory, "state.go", "number = min(o.OfferState(), lifecycle.HasState-1)", "number = min(o.OfferState(), 1)"},
+	{"order-begins-again", agents, "internal/services/sequencer/joining.go", "	case j.knows:\n\t\tanswer.Body = []byte{1}\n", "	case j.knows:\n"},
 	{"minority-does-not-doubt", folders, "internal/membership/doubt.go", "	case d.asked == nil && d.quiet:\n", "	case d.asked == nil && d.quiet && m.view.Number == 0:\n"},
 	{"order-not-safe", memory, "replicated/replica.go", "Safe: true}", "Safe: false}"},
 	{"order-counts-one-ack-less", memory, "internal/services/sequencer/lead.go", "counts[(len(counts)-1)/2])", "counts[len(counts)-1])"},
@@ -39,9 +43,10 @@ var mutants = []mutant{
 	{"reads-without-the-order", memory, "replicated/propose.go", "	_, err := r.propose(ctx, &proposal{read: f})\n	return err\n", "	f()\n	return nil\n"},
 	{"joiner-without-results", memory, "internal/services/session/sessions.go", "s.results[seq] = d.Bytes()", "_, _ = seq, d.Bytes()"},
 	{"lease-by-the-time-of-day", memory, "lease/table.go", "return time.Since(began) })", "return time.Now().Round(0).Sub(began.Round(0)) })"},
-	{"lease-taken-over-early", memory, "internal/services/leases/table.go", "return e, t.seen[name] + e.TTL + Time(float64(e.TTL)*t.Drift) - now + 1, held", "return e, t.seen[name] + e.TTL/4*3 - now + 1, held"},
+	{"lease-taken-over-early", memory, "internal/services/leases/table.go", "return since + ttl + Time(float64(ttl)*t.Drift) - now + 1", "return since + ttl/4*3 - now + 1"},
 	{"lease-renewal-ignored", memory, "internal/services/leases/table.go", "(!held || same && e.Renewals == c.Renewals):", "(!held || same):"},
 	{"lease-never-expires", memory, "lease/lease.go", "return h.life.Err() == nil && h.leases.table.now() < time.Duration(h.until.Load())", "return h.life.Err() == nil"},
+	{"lease-token-begins-again", memory, "lease/prepare.go", "return max(l.config.TokenFloor(), l.table.floor())", "return 1"},
 	{"lease-token-stays", memory, "internal/services/leases/table.go", "t.token = max(t.token+1, c.Floor)", "t.token = max(t.token, 1, c.Floor)"},
 }
 
@@ -91,7 +96,13 @@ func (m *mutant) run(c config, root string) (by string, err error) {
 	}
 	defer os.Remove(changed)
 	c.kind, c.program = m.kind, filepath.Join(c.dir, "mutant-"+m.name)
-	if err := buildMember(filepath.Join(root, "verify"), c.program, map[string]string{path: changed}); err != nil {
+	c.agent = c.program
+	if replaced := map[string]string{path: changed}; m.kind == agents {
+		err = buildAgent(root, c.agent, replaced)
+	} else {
+		err = buildMember(filepath.Join(root, "verify"), c.program, replaced)
+	}
+	if err != nil {
 		return "", err
 	}
 	defer os.Remove(c.program)

@@ -17,8 +17,8 @@ type fault struct {
 	least int // hosts; 0: one
 	hosts int // at most
 	most  time.Duration
-	rare  bool   // it is of all hosts, and rare
-	kind  string // of rounds; empty: of all
+	rare  bool // it is of all hosts, and rare
+	kinds []string
 	begin func(r *round, hosts []int) error
 	end   func(r *round, hosts []int) error
 }
@@ -39,29 +39,43 @@ const (
 	severAndKill = "sever and kill"
 )
 
+// leaveAll is a planned stop: all members leave, so that the group is over, and begin again with
+// their folders.
+const leaveAll = "leave all"
+
+// killAll ends a group whose state is in memory, which begins again without it.
+const killAll = "kill all"
+
 // faults returns all of them. Every one leaves the group able to go on when it has ended. Where
 // the state is in memory, the death of a majority ends the group: there, kill takes a minority.
 func faults() []fault {
 	stop, resume, kill, start := each(signalled(syscall.SIGSTOP)), each(signalled(syscall.SIGCONT)), each((*round).kill), each((*round).start)
+	own, kept, members, all := []string{memory}, []string{folders}, []string{folders, memory}, []string{folders, memory, agents}
 	return []fault{
-		{name: "kill", hosts: 3, most: 3 * time.Second, kind: folders, begin: kill, end: start},
-		{name: killMinority, hosts: 2, most: 3 * time.Second, kind: memory, begin: kill, end: start},
-		{name: "sever", least: 2, hosts: 4, most: 5 * time.Second, begin: (*round).sever, end: (*round).join},
-		{name: severAndKill, least: 2, hosts: 4, most: 2 * time.Second, begin: (*round).severAndKill, end: (*round).joinAndStart},
-		{name: "stop", hosts: 3, most: 5 * time.Second, begin: stop, end: resume},
-		{name: "cut", hosts: 3, most: 10 * time.Second, begin: (*round).cut, end: (*round).heal},
-		{name: "part", hosts: 3, most: 10 * time.Second, begin: (*round).part, end: (*round).heal},
-		{name: "slow", hosts: 1, most: 5 * time.Second, begin: each((*round).slow), end: each((*round).quick)},
-		{name: "clock", hosts: 3, most: 5 * time.Second, begin: each((*round).step), end: each((*round).stepBack)},
-		{name: "disk full", hosts: 3, most: 4 * time.Second, kind: folders, begin: each((*round).fill), end: each((*round).empty)},
-		{name: "restart all", hosts: 5, most: time.Second, rare: true, kind: folders, begin: kill, end: start},
-		{name: "stop all", hosts: 5, most: 3 * time.Second, rare: true, begin: stop, end: resume},
+		{name: "kill", hosts: 3, most: 3 * time.Second, kinds: kept, begin: kill, end: start},
+		{name: killMinority, hosts: 2, most: 3 * time.Second, kinds: own, begin: kill, end: start},
+		{name: "sever", least: 2, hosts: 4, most: 5 * time.Second, kinds: all, begin: (*round).sever, end: (*round).join},
+		{name: severAndKill, least: 2, hosts: 4, most: 2 * time.Second, kinds: members, begin: (*round).severAndKill, end: (*round).joinAndStart},
+		{name: "stop", hosts: 3, most: 5 * time.Second, kinds: all, begin: stop, end: resume},
+		{name: "cut", hosts: 3, most: 10 * time.Second, kinds: all, begin: (*round).cut, end: (*round).heal},
+		{name: "part", hosts: 3, most: 10 * time.Second, kinds: all, begin: (*round).part, end: (*round).heal},
+		{name: "slow", hosts: 1, most: 5 * time.Second, kinds: all, begin: each((*round).slow), end: each((*round).quick)},
+		{name: "clock", hosts: 3, most: 5 * time.Second, kinds: members, begin: each((*round).step), end: each((*round).stepBack)},
+		{name: "disk full", hosts: 3, most: 4 * time.Second, kinds: kept, begin: each((*round).fill), end: each((*round).empty)},
+		{name: "restart all", hosts: 5, most: time.Second, rare: true, kinds: kept, begin: kill, end: start},
+		{name: killAll, hosts: 5, most: time.Second, rare: true, kinds: own, begin: kill, end: start},
+		{name: leaveAll, hosts: 5, most: time.Second, rare: true, kinds: members, begin: (*round).leave, end: start},
+		{name: "stop all", hosts: 5, most: 3 * time.Second, rare: true, kinds: members, begin: stop, end: resume},
+		{name: roll, hosts: 5, most: time.Second, rare: true, kinds: []string{agents}, begin: rollWith(syscall.SIGTERM), end: each(nothing)},
+		{name: rollByKill, hosts: 5, most: time.Second, rare: true, kinds: []string{agents}, begin: rollWith(syscall.SIGKILL), end: each(nothing)},
 	}
 }
 
+func nothing(*round, int) error { return nil }
+
 // faultsOf returns the faults of a kind of round.
 func faultsOf(kind string, rare bool) []fault {
-	return slices.DeleteFunc(faults(), func(f fault) bool { return f.rare != rare || f.kind != "" && f.kind != kind })
+	return slices.DeleteFunc(faults(), func(f fault) bool { return f.rare != rare || !slices.Contains(f.kinds, kind) })
 }
 
 // disturb carries a plan out.
@@ -75,6 +89,9 @@ func (r *round) disturb(plan []action) error {
 		time.Sleep(a.Pause)
 		if r.kind == memory && (a.Fault == killMinority || a.Fault == severAndKill) && !r.whole() {
 			continue
+		}
+		if r.kind == agents {
+			r.awaitReady(r.all()...)
 		}
 		event := Event{Type: evFault, At: observe(), Err: a.Fault, Hosts: a.Hosts}
 		if err := all[i].begin(r, a.Hosts); err != nil {

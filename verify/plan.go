@@ -26,7 +26,7 @@ func newPlan(rng *rand.Rand, kind string, members int, limit time.Duration) (pla
 	for past := time.Duration(0); ; {
 		a := action{Pause: time.Duration(rng.Int64N(int64(2 * time.Second)))}
 		f := common[rng.IntN(len(common))]
-		if rng.IntN(10) == 0 {
+		if rng.IntN(5) == 0 {
 			f = rare[rng.IntN(len(rare))]
 		}
 		a.Fault, a.Hosts = f.name, rng.Perm(members)

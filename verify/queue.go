@@ -23,13 +23,13 @@ type queueHistory struct {
 	unanswered int    // takes
 }
 
-// checkQueue checks the queue. It returns how many calls had an answer.
-func (c *checker) checkQueue() (answered int) {
+// checkQueue checks the queue of a key. It returns how many calls had an answer.
+func (c *checker) checkQueue(key int) (answered int) {
 	q := queueHistory{elements: map[string]*element{}}
 	var takes []call
 	c.eachCall(func(k call) {
 		switch {
-		case k.Key != queueKey:
+		case k.Key != key:
 			return
 		case k.Write:
 			q.elements[k.Value] = &element{value: k.Value, putCalled: k.At, put: k.answered, putBy: k.process}

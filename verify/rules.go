@@ -18,6 +18,7 @@ type violation struct {
 // checker has what several rules need.
 type checker struct {
 	histories  []*history
+	kind       string              // of the round
 	views      map[uint64][]Member // as all processes saw them
 	identity   map[identity]*history
 	violations []violation
@@ -30,10 +31,20 @@ type identity struct {
 }
 
 // check checks histories by all rules.
-func check(histories []*history, faults []Event, s *summary) []violation {
-	c := &checker{histories: histories, views: map[uint64][]Member{}, identity: map[identity]*history{}}
-	s.processes += len(histories)
+func check(histories []*history, kind string, faults []Event, s *summary) []violation {
+	c := &checker{histories: histories, kind: kind, views: map[uint64][]Member{}, identity: map[identity]*history{}}
 	s.faults += len(faults)
+	if kind == agents {
+		c.checkKeys()
+		calls, undecided := c.checkRegisters()
+		s.calls += calls
+		s.keyCalls += calls
+		s.undecided += undecided
+		return c.violations
+	}
+	c.numberGroups(faults)
+	s.processes += len(histories)
+	s.begun += c.checkBeginnings()
 	c.checkViews()
 	s.views += len(c.views)
 	unsent := c.unsent()
@@ -45,13 +56,56 @@ func check(histories []*history, faults []Event, s *summary) []violation {
 	s.serves += c.checkOwners()
 	calls, undecided := c.checkRegisters()
 	changes, vacant := c.checkLocks()
-	s.calls += calls + c.checkQueue()
+	s.calls += calls
+	for group := range c.groups() {
+		s.calls += c.checkQueue(keyIn(group, queueKey))
+	}
 	s.undecided += undecided
 	s.changes += changes
 	s.vacant = append(s.vacant, vacant...)
 	c.checkMinorities(faults)
 	c.checkProgress()
 	return c.violations
+}
+
+// groupViews is more than the views of one group.
+const groupViews = 1 << 32
+
+// numberGroups tells the groups apart that stops of all members end: those after the first have
+// higher numbers of views and incarnations than they say. Registers and queues in memory are others
+// in each.
+func (c *checker) numberGroups(faults []Event) {
+	for _, h := range c.histories {
+		for _, f := range faults {
+			if (f.Err == leaveAll || f.Err == killAll) && len(h.events) > 0 && h.events[0].At > f.At {
+				h.group++
+			}
+		}
+		number := func(m *Member) { m.Incarnation += uint64(h.group) * groupViews }
+		for i := range h.events {
+			e := &h.events[i]
+			if c.kind == memory && (e.Type == evCall || e.Type == evReturn) {
+				e.Key = keyIn(h.group, e.Key)
+			}
+			if e.View > 0 {
+				e.View += uint64(h.group) * groupViews
+			}
+			if e.Self != nil {
+				number(e.Self)
+			}
+			for j := range e.Members {
+				number(&e.Members[j])
+			}
+		}
+	}
+}
+
+// keyIn is the number of a register or queue of a group.
+func keyIn(group, key int) int {
+	if key == queueKey {
+		return queueKey - group
+	}
+	return key + group*keys
 }
 
 func (c *checker) violated(rule string, at int64, processes []string, format string, args ...any) {
@@ -150,8 +204,16 @@ func (c *checker) unsent() map[message]bool {
 	return unsent
 }
 
-// checkReceipts: the members of a receipt have the message, if they have lived to deliver it. A
-// notice ends a membership, and comes after all that was received in it.
+// broadcast is a message that a process has sent, and the view that it had then.
+type broadcast struct {
+	seq     int
+	members []Member
+	self    Member
+}
+
+// checkReceipts: the members of a receipt have all messages that the process has sent before, also
+// in earlier memberships, since they are members, if they have lived to deliver them. Excepted are
+// messages that an error has named before.
 func (c *checker) checkReceipts() (n int) {
 	delivered := map[*history]map[message]bool{}
 	for _, h := range c.histories {
@@ -163,23 +225,48 @@ func (c *checker) checkReceipts() (n int) {
 		}
 	}
 	for _, h := range c.histories {
+		var view, before Event // the last view, and the last before the message
+		var sent []broadcast
+		checked := map[Member]int{} // the last message that a receipt has named a member for
 		for _, e := range h.events {
-			if e.Type != evReceipt || e.Err != "" {
-				continue
-			}
-			n++
-			for _, m := range e.Members {
-				other := c.identity[identity{m.ID, m.Incarnation}]
-				if other == nil || other == h || !other.ended {
-					continue
+			switch {
+			case e.Type == evView:
+				view = e
+			case e.Type == evSend:
+				if e.Err == "" && before.Self != nil {
+					sent = append(sent, broadcast{e.Seq, before.Members, *before.Self})
 				}
-				if !delivered[other][message{h.process, e.Seq}] {
-					c.violated("receipts are true", e.At, []string{h.process, other.process}, "%s has a receipt of view %d for message %d by %s, which never delivered it", h.process, e.View, e.Seq, other.process)
+				before = view
+			case e.Type == evReceipt && e.Err == "":
+				n++
+				for _, m := range e.Members {
+					c.checkReceipt(h, e, m, sent, max(checked[m], e.Since), delivered)
+					checked[m] = e.Seq
 				}
 			}
 		}
 	}
 	return n
+}
+
+// checkReceipt checks one member of a receipt, for the messages after one that was checked.
+func (c *checker) checkReceipt(h *history, e Event, m Member, sent []broadcast, after int, delivered map[*history]map[message]bool) {
+	other := c.identity[identity{m.ID, m.Incarnation}]
+	if other == nil || other == h || !other.ended {
+		return
+	}
+	for i := len(sent) - 1; i >= 0 && sent[i].seq > after; i-- {
+		b := sent[i]
+		if b.seq != e.Seq && !slices.Contains(b.members, m) || delivered[other][message{h.process, b.seq}] {
+			continue
+		}
+		rule := "receipts are true"
+		if b.self != sent[len(sent)-1].self {
+			rule = "receipts cover all memberships"
+		}
+		c.violated(rule, e.At, []string{h.process, other.process}, "%s has a receipt of view %d for messages up to %d by %s, which never delivered %d", h.process, e.View, e.Seq, other.process, b.seq)
+		return
+	}
 }
 
 // checkSynchrony: two members that continue from a view to the next deliver the same messages
@@ -319,30 +406,33 @@ const settled = int64(4e9)
 // see it leave.
 func (c *checker) checkProgress() {
 	in := map[uint64]int{}
-	hosts, end := 0, int64(math.MaxInt64)
+	hosts, last, end := 0, 0, int64(math.MaxInt64)
 	for _, h := range c.histories {
-		if h.ended {
+		last = max(last, h.group)
+	}
+	for _, h := range c.histories {
+		if h.ended && h.group == last {
 			hosts++
 			end = min(end, h.events[len(h.events)-1].At)
 		}
 	}
 	for _, h := range c.histories {
-		var last Event
+		var view Event
 		answered := 0
 		for _, e := range h.events {
 			switch {
 			case e.Type == evView && e.At < end:
-				last = e
+				view = e
 			case e.Type == evReturn && e.Err == "" && e.At > end-settled:
 				answered++
 			}
 		}
-		if !h.ended || last.Err != "" {
+		if !h.ended || h.group != last || view.Err != "" {
 			continue
 		}
-		in[last.View]++
-		if answered == 0 && last.At < end-settled {
-			c.violated("the group goes on", end, []string{h.process}, "%s is in view %d in the end, and has no answer in the last seconds", h.process, last.View)
+		in[view.View]++
+		if answered == 0 && view.At < end-settled {
+			c.violated("the group goes on", end, []string{h.process}, "%s is in view %d in the end, and has no answer in the last seconds", h.process, view.View)
 		}
 	}
 	most := 0

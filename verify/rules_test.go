@@ -52,9 +52,74 @@ func find(h *history, kind string, nth int) *Event {
 	panic("no " + kind)
 }
 
+// A receipt covers what was sent in earlier memberships, unless an error has named it.
+func TestReceiptsAcrossMemberships(t *testing.T) {
+	a, again, b := Member{0, "a", 1}, Member{0, "a", 3}, Member{1, "b", 1}
+	for since, violations := range map[int]int{0: 1, 3: 0} {
+		c := &checker{identity: map[identity]*history{}, views: map[uint64][]Member{}}
+		c.histories = []*history{
+			{process: "a#1", ended: true, events: []Event{
+				{Type: evView, View: 1, Members: []Member{a, b}, Self: &a},
+				{Type: evSend, Seq: 1},
+				{Type: evSend, Seq: 2},
+				{Type: evSend, Seq: 3}, // it is cut off, and nobody receives this one
+				{Type: evView, View: 3, Members: []Member{again, b}, Self: &again},
+				{Type: evSend, Seq: 4},
+				{Type: evSend, Seq: 5},
+				{Type: evReceipt, Seq: 5, Since: since, View: 3, Members: []Member{again, b}},
+			}},
+			{process: "b#1", ended: true, events: []Event{
+				{Type: evView, View: 1, Members: []Member{a, b}, Self: &b},
+				{Type: evDeliver, View: 1, From: "a#1", Seq: 1},
+				{Type: evDeliver, View: 1, From: "a#1", Seq: 2},
+				{Type: evView, View: 2, Members: []Member{b}, Self: &b},
+				{Type: evView, View: 3, Members: []Member{again, b}, Self: &b},
+				{Type: evDeliver, View: 3, From: "a#1", Seq: 4},
+				{Type: evDeliver, View: 3, From: "a#1", Seq: 5},
+			}},
+		}
+		c.checkViews()
+		c.checkReceipts()
+		if len(c.violations) != violations || violations > 0 && c.violations[0].rule != "receipts cover all memberships" {
+			t.Errorf("up to %d is excepted: %v", since, c.violations)
+		}
+	}
+}
+
+// A group that begins again after a planned stop of all counts its views from 1.
+func TestGroupsAfterPlannedStops(t *testing.T) {
+	stop := []Event{{Type: evFault, Err: leaveAll, At: 20, Until: 30}}
+	h := right()
+	for _, second := range right() {
+		second.process += "2" // of the next start
+		for i := range second.events {
+			e := &second.events[i]
+			e.At += 100
+			e.Members = slices.Clone(e.Members)
+			if e.Self != nil {
+				self := *e.Self
+				e.Self = &self
+			}
+			if e.Until += 100; e.Type == evServe {
+				e.Token += 10
+			}
+			e.From = strings.Replace(e.From, "#1", "#12", 1)
+			e.Op += 10
+		}
+		h = append(h, second)
+	}
+	if v := check(h, folders, stop, new(summary)); len(v) > 0 {
+		t.Errorf("%v", v)
+	}
+	find(h[4], evServe, 0).Token = 2
+	if v := check(h, folders, nil, new(summary)); !slices.ContainsFunc(v, func(v violation) bool { return v.rule == "tokens rise" }) {
+		t.Errorf("tokens fall: %v", v)
+	}
+}
+
 // Every rule finds what violates it, and nothing in histories that are right.
 func TestRules(t *testing.T) {
-	if v := check(right(), nil, new(summary)); len(v) > 0 {
+	if v := check(right(), folders, nil, new(summary)); len(v) > 0 {
 		t.Fatalf("right histories: %v", v)
 	}
 	for rule, contradict := range map[string]func(h []*history){
@@ -78,7 +143,7 @@ func TestRules(t *testing.T) {
 	} {
 		h := right()
 		contradict(h)
-		found := check(h, nil, new(summary))
+		found := check(h, folders, nil, new(summary))
 		if !slices.ContainsFunc(found, func(v violation) bool { return v.rule == rule }) {
 			t.Errorf("%s: not found, but %v", rule, found)
 		}
@@ -110,7 +175,7 @@ func TestUnansweredWrites(t *testing.T) {
 		h := right()
 		h[2].events = append(h[2].events, Event{Type: evCall, At: 9, Op: 9, Key: 3, Write: true, Value: "y"})
 		find(h[0], evReturn, 1).Value = value
-		if v := check(h, nil, new(summary)); len(v) > 0 {
+		if v := check(h, folders, nil, new(summary)); len(v) > 0 {
 			t.Errorf("read %q: %v", value, v)
 		}
 	}

@@ -17,19 +17,17 @@ import (
 const (
 	folders = "folders" // members have data folders; broadcasts, and registers that have owners
 	memory  = "memory"  // members have a state in memory; registers, a queue and locks in one order
+	agents  = "agents"  // agents keep keys, and are restarted one at a time
 )
 
 // kindOf returns the kind of a seed's round: they take turns.
-func kindOf(seed uint64) string {
-	if seed%2 == 0 {
-		return memory
-	}
-	return folders
-}
+func kindOf(seed uint64) string { return []string{agents, folders, memory}[seed%3] }
 
 // summary counts what was run and found.
 type summary struct {
 	rounds, faults, processes, views, deliveries, receipts, calls, serves, results int
+	keyCalls                                                                       int // of calls: of keys of agents
+	begun                                                                          int // processes whose initial state was compared
 	changes                                                                        int // of holders of locks
 	took                                                                           time.Duration
 	undecided                                                                      int // registers that porcupine gave up on
@@ -44,9 +42,9 @@ func (s summary) String() string {
 		}
 		return s.vacant[(len(s.vacant)-1)*percent/100].Round(time.Millisecond)
 	}
-	return fmt.Sprintf("%d rounds in %v: %d faults, %d processes, %d views, %d deliveries, %d receipts, %d calls, %d of them served by owners, %d results of jobs; %d registers undecided\n"+
+	return fmt.Sprintf("%d rounds in %v: %d faults, %d processes, %d views, %d deliveries, %d receipts, %d calls, %d of them served by owners and %d of keys of agents, %d initial states, %d results of jobs; %d registers undecided\n"+
 		"%d holders of locks, %d not released: then nobody for %v p50, %v p99",
-		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves, s.results, s.undecided,
+		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves, s.keyCalls, s.begun, s.results, s.undecided,
 		s.changes, len(s.vacant), at(50), at(99))
 }
 
@@ -88,7 +86,7 @@ func (e *violationsError) Error() string {
 func (c *config) run() (s summary, err error) {
 	began := time.Now()
 	defer func() { s.took = time.Since(began) }()
-	for seed := c.seed; time.Since(began) < c.time && err == nil; seed++ {
+	for seed := c.seed; (s.rounds == 0 || time.Since(began) < c.time) && err == nil; seed++ {
 		if c.kind != "" && kindOf(seed) != c.kind {
 			continue
 		}
@@ -119,8 +117,11 @@ func (c *config) shrunk(wrong *violationsError) error {
 
 // runRound runs one group from its beginning to its end, and checks its histories.
 func (c *config) runRound(seed uint64, s *summary) error {
-	r := &round{config: *c, seed: seed, dir: filepath.Join(c.dir, fmt.Sprint("seed-", seed)), hosts: make([]host, c.members)}
-	r.kind = kindOf(seed)
+	r := &round{config: *c, seed: seed, dir: filepath.Join(c.dir, fmt.Sprint("seed-", seed))}
+	if r.kind = kindOf(seed); r.kind == agents {
+		r.members = agentsOf(seed)
+	}
+	r.hosts = make([]host, r.members)
 	r.unmountDisks()
 	if err := errors.Join(os.RemoveAll(r.dir), os.MkdirAll(filepath.Join(r.dir, "store"), 0o700)); err != nil {
 		return err
@@ -135,7 +136,7 @@ func (c *config) runRound(seed uint64, s *summary) error {
 	if err != nil {
 		return err
 	}
-	violations := append(check(histories, r.faults, s), checkJob(r.members, job, s)...)
+	violations := slices.Concat(check(histories, r.kind, r.faults, s), checkJob(r.members, job, s), r.crashed)
 	if len(violations) == 0 {
 		return os.RemoveAll(r.dir)
 	}
@@ -154,6 +155,7 @@ type round struct {
 	hosts     []host
 	processes []string // all that were started
 	faults    []Event
+	crashed   []violation
 }
 
 // host is where a member runs.
@@ -185,12 +187,16 @@ func (r *round) play() (group, job []*history, err error) {
 			return nil, nil, err
 		}
 	}
+	if r.kind == agents {
+		group, err = r.playAgents()
+		return group, nil, err
+	}
 	time.Sleep(2 * time.Second)
 	if err := r.disturb(r.plan); err != nil {
 		return nil, nil, err
 	}
 	time.Sleep(12 * time.Second) // all are members again
-	r.end()
+	_ = r.leave(nil)
 	if group, err = r.read(); err != nil {
 		return nil, nil, err
 	}
@@ -231,8 +237,14 @@ func (r *round) start(i int) error {
 	for j := range r.hosts {
 		seeds = append(seeds, r.network.address(j)+":7000")
 	}
-	h.cmd = r.network.command(i, r.program, "member", "--id", id, "--process", process, "--listen", r.network.address(i)+":7000",
-		"--seeds", strings.Join(seeds, ","), "--dir", r.dir, "--kind", r.kind, "--expect", fmt.Sprint(r.members), "--seed", fmt.Sprint(r.seed*1000+uint64(100*i+h.starts)))
+	member := []string{
+		r.program, "member", "--id", id, "--process", process, "--listen", r.network.address(i) + ":7000",
+		"--seeds", strings.Join(seeds, ","), "--dir", r.dir, "--kind", r.kind, "--expect", fmt.Sprint(r.members), "--seed", fmt.Sprint(r.seed*1000 + uint64(100*i+h.starts)),
+	}
+	if r.kind == agents {
+		member = append([]string{r.agent}, r.agentArgs(i, seeds)...)
+	}
+	h.cmd = r.network.command(i, member...)
 	log, err := os.Create(filepath.Join(r.dir, process+".log"))
 	if err != nil {
 		return err
@@ -259,11 +271,22 @@ func (r *round) kill(i int) error {
 	if h.cmd != nil {
 		_ = r.quick(i)
 		_ = h.cmd.Process.Kill()
-		_ = h.cmd.Wait()
+		r.ended(i, h.cmd.Wait())
 		h.cmd = nil
 		_ = os.Remove(sizeFile(r.dir, memberID(i)))
 	}
 	return nil
+}
+
+// ended notes how the process of a host has ended: if not by a signal or in order, it has crashed.
+func (r *round) ended(i int, err error) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		r.crashed = append(r.crashed, violation{
+			rule: "no process crashes", at: observe(), processes: []string{fmt.Sprint(memberID(i), "#", r.hosts[i].starts)},
+			text: fmt.Sprintf("%s#%d has ended with status %d; see its log", memberID(i), r.hosts[i].starts, exit.ExitCode()),
+		})
+	}
 }
 
 func (r *round) cut(hosts []int) error { return r.network.cut(hosts) }
@@ -306,23 +329,34 @@ func (r *round) quick(i int) error {
 	return nil
 }
 
-// end asks all members to end, and waits for them.
-func (r *round) end() {
+// leave asks all members to end, and waits for them.
+func (r *round) leave([]int) error {
 	for i := range r.hosts {
 		_ = r.quick(i)
-		if cmd := r.hosts[i].cmd; cmd != nil {
-			_ = cmd.Process.Signal(syscall.SIGCONT)
-			_ = cmd.Process.Signal(syscall.SIGTERM)
-		}
+		_ = signalled(syscall.SIGCONT)(r, i)
+		_ = signalled(syscall.SIGTERM)(r, i)
 	}
 	for i := range r.hosts {
-		h := &r.hosts[i]
-		if h.cmd == nil {
-			continue
+		if err := r.end(i); err != nil {
+			return err
 		}
-		limit := time.AfterFunc(20*time.Second, func() { _ = h.cmd.Process.Kill() })
-		_ = h.cmd.Wait()
-		limit.Stop()
-		h.cmd = nil
 	}
+	return nil
+}
+
+// end asks the member of a host to end, and waits for it.
+func (r *round) end(i int) error {
+	h := &r.hosts[i]
+	if h.cmd == nil {
+		return nil
+	}
+	if err := signalled(syscall.SIGTERM)(r, i); err != nil {
+		return err
+	}
+	limit := time.AfterFunc(20*time.Second, func() { _ = h.cmd.Process.Kill() })
+	r.ended(i, h.cmd.Wait())
+	limit.Stop()
+	h.cmd = nil
+	_ = os.Remove(sizeFile(r.dir, memberID(i)))
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,8 +19,9 @@ import (
 // joinState makes this process a member of a group that keeps machines.
 func (m *member) joinState(ctx context.Context, config pleach.Config, seeds []string) (w work, err error) {
 	values, table := values{}, lease.NewTable()
+	begins := m.newOrigin()
 	m.replica, err = replicated.Join(ctx, replicated.Config{
-		Group: config, Machines: map[string]replicated.Machine{"values": values, "queue": new(fifo), "leases": table},
+		Group: config, Machines: map[string]replicated.Machine{"values": values, "queue": new(fifo), "leases": table, "origin": begins},
 	}, seeds...)
 	if err != nil {
 		return w, err
@@ -38,11 +40,11 @@ func (m *member) joinState(ctx context.Context, config pleach.Config, seeds []st
 		result, err := m.replica.Propose(ctx, "values", data)
 		return string(result), err
 	}
-	leases, err := lease.New(lease.Config{Replica: m.replica, Machine: "leases", Table: table, TTL: lockTTL, Drift: lockDrift})
+	leases, err := lease.New(lease.Config{Replica: m.replica, Machine: "leases", Table: table, TTL: lockTTL, Drift: lockDrift, DataDir: filepath.Join(m.dir, "marks-"+m.id)})
 	if err != nil {
 		return w, err
 	}
-	w.send = append(w.send, m.call, m.call, m.useQueue)
+	w.send = append(w.send, m.call, m.call, m.useQueue, func(ctx context.Context) { m.noteOrigin(ctx, begins) })
 	for lock := range locks {
 		w.send = append(w.send, func(ctx context.Context) { m.contend(ctx, leases, lock) })
 	}

@@ -48,7 +48,7 @@ func rightState() []*history {
 func TestRulesOfState(t *testing.T) {
 	cut := []Event{{Type: evFault, At: 18, Until: 80 + 3*behind, Err: "cut", Hosts: []int{1}}}
 	var s summary
-	if v := check(rightState(), cut, &s); len(v) > 0 || s.changes != 2 || len(s.vacant) != 0 || s.calls != 6 {
+	if v := check(rightState(), memory, cut, &s); len(v) > 0 || s.changes != 2 || len(s.vacant) != 0 || s.calls != 6 {
 		t.Fatalf("right histories: %v, %+v", v, s)
 	}
 	for rule, contradict := range map[string]func(h []*history){
@@ -64,7 +64,7 @@ func TestRulesOfState(t *testing.T) {
 	} {
 		h := rightState()
 		contradict(h)
-		found := check(h, cut, new(summary))
+		found := check(h, memory, cut, new(summary))
 		if !slices.ContainsFunc(found, func(v violation) bool { return v.rule == rule }) {
 			t.Errorf("%s: not found, but %v", rule, found)
 		}
@@ -75,7 +75,7 @@ func TestRulesOfState(t *testing.T) {
 func TestUnansweredTakes(t *testing.T) {
 	h := rightState()
 	*find(h[1], evReturn, 0) = Event{Type: evNotice, At: 11}
-	if v := check(h, nil, new(summary)); len(v) > 0 {
+	if v := check(h, memory, nil, new(summary)); len(v) > 0 {
 		t.Error(v)
 	}
 }
@@ -85,7 +85,7 @@ func TestVacantLocks(t *testing.T) {
 	h := rightState()
 	find(h[0], evRelease, 0).Type = evNotice
 	var s summary
-	if v := check(h, nil, &s); len(v) > 0 || !slices.Equal(s.vacant, []time.Duration{8}) {
+	if v := check(h, memory, nil, &s); len(v) > 0 || !slices.Equal(s.vacant, []time.Duration{8}) {
 		t.Error(v, s.vacant)
 	}
 }
@@ -151,11 +151,11 @@ func TestEveryMemberGoesOn(t *testing.T) {
 		{Type: evReturn, At: 2*settled + 1, Op: 1, Key: 1},
 		{Type: evEnd, At: 2*settled + 2},
 	}}
-	if v := check([]*history{h}, nil, new(summary)); len(v) > 0 {
+	if v := check([]*history{h}, memory, nil, new(summary)); len(v) > 0 {
 		t.Error(v)
 	}
 	h.events = slices.Delete(h.events, 2, 3)
-	if v := check([]*history{h}, nil, new(summary)); len(v) != 1 || v[0].rule != "the group goes on" {
+	if v := check([]*history{h}, memory, nil, new(summary)); len(v) != 1 || v[0].rule != "the group goes on" {
 		t.Error(v)
 	}
 }

@@ -6,7 +6,6 @@ import "C"
 
 import (
 	"context"
-	"fmt"
 	"time"
 	"unsafe"
 
@@ -72,10 +71,7 @@ func (c *comm) once(ctx context.Context, on collective.Comm, call *C.pleach_call
 	}
 	callbacks := callbacksOf(call)
 	return collective.Once(ctx, on, func(context.Context) error {
-		if code := C.call_once(callbacks); code != 0 {
-			return fmt.Errorf("pleach_call.once has returned %d", code)
-		}
-		return nil
+		return callbackError("once", func(reason *C.char) C.int { return C.call_once(callbacks, reason) })
 	}, modeOf(call)...)
 }
 

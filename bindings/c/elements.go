@@ -6,7 +6,6 @@ import "C"
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"runtime"
 	"runtime/cgo"
@@ -71,10 +70,14 @@ func (e elements[T]) do(ctx context.Context, on collective.Comm, call *C.pleach_
 func (e elements[T]) operator(call *C.pleach_call) (collective.Operator[T], error) {
 	if call.op == C.PLEACH_USER && call.combine != nil {
 		callbacks := callbacksOf(call)
-		return collective.Operator[T]{Name: "user", Combine: func(into, left, right []T) {
-			if n := len(left); n > 0 {
-				C.call_combine(callbacks, unsafe.Pointer(&into[0]), unsafe.Pointer(&left[0]), unsafe.Pointer(&right[0]), C.size_t(n))
+		return collective.Operator[T]{Name: "user", Try: func(into, left, right []T) error {
+			n := len(left)
+			if n == 0 {
+				return nil
 			}
+			return callbackError("combine", func(reason *C.char) C.int {
+				return C.call_combine(callbacks, unsafe.Pointer(&into[0]), unsafe.Pointer(&left[0]), unsafe.Pointer(&right[0]), C.size_t(n), reason)
+			})
 		}}, nil
 	}
 	op, ok := e[call.op]
@@ -133,10 +136,9 @@ func (r restored[T]) ask(callbacks *C.callbacks, task int) error {
 	handle := cgo.NewHandle(taker(r))
 	defer handle.Delete()
 	input := C.pleach_input{handle: C.uintptr_t(handle)}
-	if code := C.call_restore(callbacks, C.int(task), &input); code != 0 {
-		return fmt.Errorf("pleach_call.restore has returned %d", code)
-	}
-	return nil
+	return callbackError("restore", func(reason *C.char) C.int {
+		return C.call_restore(callbacks, C.int(task), &input, reason)
+	})
 }
 
 //export pleachgo_put

@@ -21,6 +21,20 @@ func (e *invalidError) Error() string { return "pleach: " + e.text }
 
 func invalid(format string, args ...any) error { return &invalidError{fmt.Sprintf(format, args...)} }
 
+// callbackError calls a callback of the program, and returns its error: the text of pleach_reason, or the number
+// that it returned.
+func callbackError(name string, call func(reason *C.char) C.int) error {
+	var reason [C.PLEACH_TEXT]C.char
+	code := call(&reason[0])
+	switch {
+	case code == 0:
+		return nil
+	case reason[0] == 0:
+		return fmt.Errorf("pleach_call.%s returned %d", name, code)
+	}
+	return errors.New(C.GoString(&reason[0]))
+}
+
 // setError writes an error for C, and returns its code. out may be nil.
 func setError(out *C.pleach_error, err error) C.int {
 	code, ranks := classify(err)
@@ -84,6 +98,10 @@ func classifyType(err error) (code uint32, ranks []int) {
 			return C.PLEACH_HELD, []int{e.Holder}
 		case *collective.AbortError:
 			return C.PLEACH_ABORTED, []int{e.Rank}
+		case *collective.ArgumentError:
+			return C.PLEACH_INVALID, nil
+		case *collective.OperatorError:
+			return C.PLEACH_OPERATOR, []int{e.Rank}
 		case *collective.RestoreError:
 			return C.PLEACH_NOT_RESTORED, []int{e.Task}
 		case *collective.TooManyDeadError:

@@ -63,7 +63,8 @@ typedef enum {
 	PLEACH_NOT_ADMITTED = 16,  /* a replacement made a call before PLEACH_ADMIT */
 	PLEACH_ENDED = 17,         /* the job of a replacement has ended without it: exit with 0 */
 	PLEACH_CLOSED = 18,        /* the world was finalized, closed or aborted */
-	PLEACH_OTHER = 19          /* see the text */
+	PLEACH_OTHER = 19,         /* see the text */
+	PLEACH_OPERATOR = 20       /* combine failed on this process, ranks */
 } pleach_code;
 
 enum {
@@ -93,7 +94,9 @@ typedef enum {
 	PLEACH_F16 = 8,  /* IEEE 754 binary16 */
 	PLEACH_BF16 = 9, /* the upper half of a float */
 	PLEACH_F32 = 10,
-	PLEACH_F64 = 11
+	PLEACH_F64 = 11,
+	PLEACH_C64 = 12, /* float _Complex: PLEACH_SUM and PLEACH_PROD */
+	PLEACH_C128 = 13 /* double _Complex */
 } pleach_type;
 
 /* pleach_op combines elements. PLEACH_AND and PLEACH_OR are for integers. */
@@ -189,8 +192,9 @@ typedef struct {
 	 * another number to end the call with an error. */
 	int (*once)(void *user);
 	/* combine is PLEACH_USER: into = left ⊕ right, element by element. It is associative. `into` may be
-	 * `left` or `right`. */
-	void (*combine)(void *user, void *into, const void *left, const void *right, size_t count);
+	 * `left` or `right`. It returns 0, or another number to end the call on all processes: with PLEACH_OPERATOR
+	 * here, and with PLEACH_ABORTED on the others. */
+	int (*combine)(void *user, void *into, const void *left, const void *right, size_t count);
 	void *user; /* of all callbacks */
 
 	/* What the call returns. */
@@ -251,6 +255,11 @@ int pleach_result_free(pleach_call *call);
  * part is for; the input of a call that has no parts is put once, and task is ignored. */
 int pleach_put(pleach_input *input, int task, const void *data, size_t count);
 
+/* pleach_reason sets the text of the error of a restore, a once or a combine that fails: it is called within the
+ * callback, which then returns nonzero. The text, up to PLEACH_TEXT bytes, is in the errors of all processes. */
+int pleach_reason(const char *text);
+
+/* Questions return -1 for a communicator that is NULL. */
 /* pleach_rank is this process's rank, and pleach_size the number of tasks, which does not change. */
 int pleach_rank(const pleach_comm *comm);
 int pleach_size(const pleach_comm *comm);

@@ -13,6 +13,7 @@ var types = [...]element{
 	C.PLEACH_U64: integers[uint64](), C.PLEACH_I64: integers[int64](),
 	C.PLEACH_F16: halves[collective.Float16](), C.PLEACH_BF16: halves[collective.BFloat16](),
 	C.PLEACH_F32: numbers[float32](), C.PLEACH_F64: numbers[float64](),
+	C.PLEACH_C64: complexes[complex64](), C.PLEACH_C128: complexes[complex128](),
 }
 
 func numbers[T collective.Number]() elements[T] {
@@ -28,6 +29,14 @@ func integers[T collective.Integer]() elements[T] {
 		e[op] = o
 	}
 	return e
+}
+
+// complexes have no order.
+func complexes[T complex64 | complex128]() elements[T] {
+	return elements[T]{
+		C.PLEACH_SUM:  collective.NewOperator("sum", func(a, b T) T { return a + b }),
+		C.PLEACH_PROD: collective.NewOperator("prod", func(a, b T) T { return a * b }),
+	}
 }
 
 // halves combines numbers of half precision in single precision, and rounds to the nearest.

@@ -39,13 +39,17 @@ var agentSettings = []struct{ name, help string }{
 	{"tls-ca", "`file` with the certificate of the group's authority (PEM)"},
 	{"tls-cert", "`file` with this process's certificate (PEM)"},
 	{"tls-key", "`file` with the key of that certificate (PEM)"},
+	{"deny-file", "`file` with certificates and members that are denied, one in each line: serial HEX, id ID or uri URI; followed like certificates"},
+	{"tls-host-certificates", "`true` to accept certificates without a Pleach URI although this process's own has one, while a group changes to URIs"},
 	{"secret-file", "`file` with the group's secret, if it has one (at least 16 bytes)"},
 	{"socket", "`path` of the Unix socket of the local API (default " + config.DefaultSocket() + ")"},
 	{"api", "loopback `host:port` for the local API besides, with a token"},
 	{"token-file", "`file` with that token; it is made if it is not there"},
+	{"rights-file", "`file` that says what further tokens, and users and groups of this host, may do (default the socket's users may do all)"},
 	{"metrics-listen", "`host:port` for Prometheus: metrics and probes alone, without a token"},
 	{"metrics-tls-cert", "`file` with the certificate for it (PEM); without one, it is not encrypted"},
 	{"metrics-tls-key", "`file` with the key of that certificate (PEM)"},
+	{"metrics-hosts", "`names` by which clients reach it, with commas between, besides IP addresses and this host's name"},
 	{"file-dirs", "`folders` in which this member takes the files of others (pleach cp), as absolute paths with commas between (default none)"},
 	{"retain-messages", "`number` of messages that are retained for subscribers (default 10000)"},
 	{"retain-bytes", "`bytes` of messages that are retained for subscribers (default 16777216)"},
@@ -76,7 +80,7 @@ seeds) or a key of the file (data-dir), in this order. Handlers are in the file 
 With --zone and the seeds of other zones, groups at several sites are one fleet: pleach
 send, listen, query and status have --fleet.
 
-SIGTERM and Ctrl-C leave the group. SIGHUP reads handlers, tags and the token again;
+SIGTERM and Ctrl-C leave the group. SIGHUP reads handlers, tags, the token and rights again;
 certificates are followed in any case. An agent runs no command that comes over the
 network: only those of its own file.`,
 		Example: `  pleach agent --expect 1 --listen 127.0.0.1:7000

@@ -110,7 +110,7 @@ func (m *fleetMachine) sendNumbers(t *testing.T, each time.Duration, stop <-chan
 			return sent
 		case <-ticker.C:
 		}
-		if _, err := agent.BroadcastFleet(t.Context(), "numbers", fmt.Append(nil, sent+1), time.Minute); err != nil {
+		if _, err := agent.BroadcastFleet(t.Context(), "numbers", fmt.Append(nil, sent+1), false, time.Minute); err != nil {
 			t.Errorf("number %d: %v", sent+1, err)
 			return sent
 		}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -85,10 +84,10 @@ func (g *groupFlags) config() (pleach.Config, error) {
 	}
 	c := pleach.Config{Group: g.group}
 	if g.secret != "" {
-		var err error
-		if c.Secret, err = readSecret(g.secret); err != nil {
-			return c, err
+		if _, err := door.ReadSecrets(g.secret); err != nil {
+			return c, fmt.Errorf("--secret-file: %w", err)
 		}
+		c.SecretFile = g.secret
 	}
 	if g.ca == "" {
 		return c, nil
@@ -113,21 +112,6 @@ func (g *groupFlags) arguments() (text string) {
 		text += " --tls-ca FILE --tls-cert FILE --tls-key FILE"
 	}
 	return text
-}
-
-// readSecret reads the group's secret. A line break at the end is not part of it.
-func readSecret(file string) ([]byte, error) {
-	if err := door.CheckFile(file); err != nil {
-		return nil, fmt.Errorf("--secret-file: %w", err)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("--secret-file: %w", err)
-	}
-	if b = bytes.TrimRight(b, "\r\n"); len(b) == 0 {
-		return nil, fmt.Errorf("--secret-file %s: it is empty", file)
-	}
-	return b, nil
 }
 
 // checkAddress says how an address is written.

@@ -29,7 +29,9 @@ func newKV() *cobra.Command {
 		Short: "Keys and values that all agents of a group keep in memory",
 		Long: `Read, change and watch keys and values that all agents of a group keep in memory, and agree
 on. They survive the death of any minority of the agents. They are gone when all agents have
-ended: keep in etcd, Consul or a database what must outlive them.`,
+ended: keep in etcd, Consul or a database what must outlive them.
+
+In a fleet, keys are those of the zone of the agent: each zone has its own keys.`,
 		Example: `  pleach kv put config/color blue
   pleach kv get config/color
   pleach kv watch config/`,

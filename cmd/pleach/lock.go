@@ -50,8 +50,17 @@ one that it has seen.
 
 If the lock cannot be renewed, the command gets SIGTERM when a fifth of --ttl is left, and
 SIGKILL before another process can have the lock. With --warn, it gets the signal of that name
-instead, once, and goes on. The command runs in a process group of its own, which gets these
-signals, and SIGINT, SIGTERM and SIGHUP of this process.
+instead, once, and continues. The command runs in a separate process group, which gets these
+signals, and SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 of this process. A supervisor
+kills the command and all its descendants if this process is killed, or stopped (Ctrl-Z) until the
+lock has ended. What the command leaves in the background is killed when the command ends. If
+processes of other users cannot be killed, the lock is not released, and expires.
+
+When all agents were started again, their locks are lost. They grant no lock until --ttl, and at
+least 10 seconds, have passed, so that commands from before have ended. Use the same --ttl for a
+lock on all hosts.
+
+In a fleet, a lock is that of the zone of the agent: each zone has its own lock of a name.
 
 The exit code is that of the command, 128 and its number if a signal has ended it, 75 if
 the lock was not to be had (--try, --wait), 76 if it was lost, 126 or 127 if the command
@@ -126,57 +135,88 @@ func (l *lockCommand) run(cmd *cobra.Command, name string, args []string) error 
 	}
 	signals, stop := forwarded()
 	defer stop()
+	if cmd.Context().Err() != nil { // a signal that came before
+		_ = held.Release()
+		return cli.Interruption("interrupted")
+	}
 	l.tell(lockJSON{Event: "held", Name: name, Token: held.Token}, "")
 	c := exec.Command(program, args[1:]...)
 	c.Args[0] = args[0]
 	c.Stdin, c.Stdout, c.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 	c.Env = append(os.Environ(), "PLEACH_LOCK="+name, fmt.Sprint("PLEACH_LOCK_TOKEN=", held.Token))
-	code, lost, err := l.supervise(c, held, signals)
-	e := lockJSON{Event: "released", Name: name, Token: held.Token, ExitCode: code}
-	if releaseErr := held.Release(); releaseErr != nil && !lost {
+	ended, err := l.supervise(c, held, signals)
+	e := lockJSON{Event: "released", Name: name, Token: held.Token, ExitCode: ended.code}
+	var releaseErr error
+	if len(ended.left) > 0 {
+		releaseErr = fmt.Errorf("processes of the command cannot be ended: %v", ended.left)
+	} else {
+		releaseErr = held.Release()
+	}
+	if releaseErr != nil && (!ended.lost || len(ended.left) > 0) {
 		e.Event, e.Reason = "expiring", releaseErr.Error()
 		l.tell(e, fmt.Sprintf("the lock %s is not released, and others wait until it expires: %v", name, releaseErr))
-	} else if !lost {
+	} else if !ended.lost {
 		l.tell(e, "")
 	}
 	switch {
 	case err != nil:
 		return cli.Exit(commandCode(err), err)
-	case lost && l.warn == "":
+	case ended.lost && l.warn == "":
 		return cli.Exit(exitLost, fmt.Errorf("the lock %s was lost", name))
-	case code != 0:
-		return cli.Exit(code, nil)
+	case ended.code != 0:
+		return cli.Exit(ended.code, nil)
 	}
 	return nil
 }
 
+// ending says how a command under a lock has ended.
+type ending struct {
+	code int
+	lost bool  // the lock was about to be lost, or was
+	left []int // processes of the command that could not be ended
+}
+
 // supervise runs the command, and signals it when the lock is about to be lost.
-func (l *lockCommand) supervise(c *exec.Cmd, held *client.Holding, signals <-chan os.Signal) (code int, lost bool, err error) {
-	group, err := startGroup(c)
-	if err != nil {
-		return 0, false, err
+func (l *lockCommand) supervise(c *exec.Cmd, held *client.Holding, signals <-chan os.Signal) (ending, error) {
+	var warning os.Signal // nil: the supervisor ends the command
+	if l.warn != "" {
+		warning, _ = signalNamed(l.warn) // it was checked
 	}
-	warning, _ := signalNamed(cmp.Or(l.warn, "TERM")) // it was checked
-	ending, gone := held.Ending(), held.Lost()
+	group, err := startSupervised(c, held.Until(), warning)
+	if err != nil {
+		return ending{}, err
+	}
+	lost, late, gone := false, held.Ending(), held.Lost()
 	for {
 		select {
 		case <-group.ended:
-			return group.code(), lost, nil
+			return ending{group.code(), lost || !time.Now().Before(held.Until()), group.left}, nil
+		case <-held.Renewed():
+			group.hold(held.Until())
 		case s := <-signals:
 			group.signal(s)
-		case <-ending:
-			ending, lost = nil, true
+		case <-late:
+			late, lost = nil, true
 			l.tell(lockJSON{Event: "ending", Name: held.Name, Token: held.Token, Reason: "it cannot be renewed"}, fmt.Sprintf("the lock %s cannot be renewed", held.Name))
-			group.signal(warning)
+			switch {
+			case warning == nil:
+				group.terminate()
+			case time.Now().Before(held.Until()): // later, the supervisor has sent it
+				group.signal(warning)
+				group.hold(time.Now().Add(forever))
+			}
 		case <-gone:
 			gone = nil
 			l.tell(lockJSON{Event: "lost", Name: held.Name, Token: held.Token}, "")
-			if l.warn == "" {
+			if warning == nil {
 				group.kill()
 			}
 		}
 	}
 }
+
+// forever is longer than any command runs.
+const forever = 100 * 365 * 24 * time.Hour
 
 // lockPoll is how long one request waits for a lock, and lockPause how long until the next if the
 // agent does not answer.
@@ -199,7 +239,8 @@ func (l *lockCommand) acquire(ctx context.Context, agent *client.Client, name st
 		held, err := agent.Hold(waiting, r)
 		var answer *client.RefusedError
 		answered := errors.As(err, &answer)
-		isHeld := answered && (answer.Status == http.StatusConflict || answer.Status == http.StatusGatewayTimeout)
+		early := answered && answer.Status == http.StatusTooEarly
+		isHeld := early || answered && (answer.Status == http.StatusConflict || answer.Status == http.StatusGatewayTimeout)
 		switch {
 		case err == nil:
 			return held, nil
@@ -210,7 +251,11 @@ func (l *lockCommand) acquire(ctx context.Context, agent *client.Client, name st
 		case l.try, first && !answered, answered && answer.Status == http.StatusBadRequest:
 			return nil, refused(err)
 		case isHeld && first:
-			l.tell(lockJSON{Event: "waiting", Name: name, Reason: err.Error()}, "")
+			text := ""
+			if early {
+				text = fmt.Sprintf("waiting: %v", err)
+			}
+			l.tell(lockJSON{Event: "waiting", Name: name, Reason: err.Error()}, text)
 		case !isHeld: // the agent is started again, or its group has no quorum
 			select {
 			case <-waiting.Done():

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
 )
 
 var errNoGroups = errors.New("pleach lock needs process groups, which this system does not have: use /v1/locks of the agent")
@@ -14,12 +17,19 @@ func signalNamed(string) (os.Signal, error) { return nil, errNoGroups }
 
 func forwarded() (<-chan os.Signal, func()) { return nil, func() {} }
 
-type processGroup struct{ ended chan struct{} }
+type supervised struct {
+	ended chan struct{}
+	left  []int
+}
 
-func startGroup(*exec.Cmd) (*processGroup, error) { return nil, errNoGroups }
+func startSupervised(*exec.Cmd, time.Time, os.Signal) (*supervised, error) { return nil, errNoGroups }
 
-func (g *processGroup) signal(os.Signal) {}
-func (g *processGroup) kill()            {}
-func (g *processGroup) code() int        { return 1 }
+func (s *supervised) signal(os.Signal) {}
+func (s *supervised) terminate()       {}
+func (s *supervised) hold(time.Time)   {}
+func (s *supervised) kill()            {}
+func (s *supervised) code() int        { return 1 }
+
+func newLockSupervisor() *cobra.Command { return &cobra.Command{Use: "lock-supervisor", Hidden: true} }
 
 func commandCode(error) int { return 126 }

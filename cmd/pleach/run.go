@@ -28,7 +28,7 @@ type runCommand struct {
 	kill, stop, env             []string
 	grace                       time.Duration
 	noPrefix, timestamps, stdin bool
-	respawn                     bool
+	respawn, strict             bool
 	progress, suspicion         time.Duration
 }
 
@@ -63,9 +63,15 @@ Ctrl-C and SIGTERM send SIGTERM to all processes, and SIGKILL after the grace ti
 second Ctrl-C kills them at once. When a process ends, the processes that it started
 are killed.
 
+A process that the others have removed from the job, because it hangs
+(--progress-timeout, --suspicion-timeout), has the grace time to end. Then it is
+killed with the processes that it started.
+
 The exit code is 0 if every process exited with 0, except those that were killed or
-stopped on purpose; 1 if another one failed; 2 if the command line is wrong; 130 after
-Ctrl-C or SIGTERM.`,
+stopped on purpose, and if the job was completed without the processes that failed: all
+others took over their work, agreed on the end (World.Finalize) and exited with 0. It is
+1 if a process failed otherwise, or at all with --strict-exit; 2 if the command line is
+wrong; 130 after Ctrl-C or SIGTERM.`,
 		Example: `  pleach run -n 64 ./prog
   pleach run -n 4 -- sh -c 'echo $PLEACH_RANK of $PLEACH_SIZE'
   pleach run -n 8 --kill 3@2s --kill 5@2.5s ./prog --verbose
@@ -93,6 +99,7 @@ Ctrl-C or SIGTERM.`,
 	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
 	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
 	f.BoolVar(&r.respawn, "respawn", false, "start a process that has died anew, as a replacement of its rank")
+	f.BoolVar(&r.strict, "strict-exit", false, "exit with 1 if a process failed, even if the others completed the job without it")
 	f.DurationVar(&r.progress, "progress-timeout", 0, "`time` after which a process that is alive and does not get on is removed from the job (PLEACH_PROGRESS_TIMEOUT); 0: never")
 	f.DurationVar(&r.suspicion, "suspicion-timeout", 0, "`time` of silence after which a process is removed from the job (PLEACH_SUSPICION_TIMEOUT); 0: the program's")
 	f.DurationVar(&r.grace, "grace", 5*time.Second, "`time` to end after Ctrl-C or SIGTERM")
@@ -128,7 +135,7 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	job := launch.Job{
-		Size: r.size, Program: program, Args: args, Env: r.env, Hosts: hosts, Faults: faults, Respawn: r.respawn, Grace: r.grace, Interactive: cli.IsTerminal(stderr),
+		Size: r.size, Program: program, Args: args, Env: r.env, Hosts: hosts, Faults: faults, Respawn: r.respawn, Strict: r.strict, Grace: r.grace, Interactive: cli.IsTerminal(stderr),
 		Output: &launch.Output{
 			Stdout: launch.Stream{Writer: stdout, Color: cli.WantsColor(stdout)}, Stderr: launch.Stream{Writer: stderr, Color: cli.WantsColor(stderr)},
 			Prefix: !r.noPrefix, Timestamps: r.timestamps,

@@ -40,6 +40,31 @@ func writeRunReport(w io.Writer, r *launch.Report) {
 		}
 		fmt.Fprintf(w, "  %s: %s\n", text, rankList(ranks[text]))
 	}
+	if unsuccessful > 0 {
+		writeSuccess(w, r)
+	}
+}
+
+// writeSuccess says that the job has succeeded although some processes have not, if it has.
+func writeSuccess(w io.Writer, r *launch.Report) {
+	var finished, others []int
+	for _, o := range r.Outcomes {
+		switch o.Kind {
+		case launch.Failed:
+			return
+		case launch.Succeeded:
+			finished = append(finished, o.Rank)
+		default:
+			others = append(others, o.Rank)
+		}
+	}
+	switch {
+	case r.Interrupted != nil || len(finished) == 0:
+	case r.Complete:
+		fmt.Fprintf(w, "pleach: success: %d survivors completed the job without %s\n", len(finished), rankList(others))
+	default:
+		fmt.Fprintf(w, "pleach: success: the other %d processes exited with 0\n", len(finished))
+	}
 }
 
 // rankList writes ascending ranks in words: rank 3, or ranks 0-3, 7.

@@ -26,7 +26,8 @@ type sortCommand struct {
 	generate           int
 	output             string
 	lines, check, json bool
-	key, separator     string
+	keys               []string
+	separator          string
 	order              samplesort.Order
 }
 
@@ -44,8 +45,11 @@ launcher, one process sorts alone. All processes read the files and write to the
 directory, so several hosts need a shared file system. The file - is the standard input of
 rank 0, which is written to a file in the directory first.
 
-Lines are sorted by their bytes (LC_ALL=C), or by a key: --key 2 is from field 2 to the end of
-the line, --key 2,3 is fields 2 and 3. Lines with the same key stay in order, as with sort -s.
+Lines are sorted by their bytes (LC_ALL=C), or by keys: --key 2 is from field 2 to the end of
+the line, --key 2,3 is fields 2 and 3. A key may end with n to compare numbers and with r to
+reverse it, as in --key 3,3nr; --numeric and --reverse are for keys with neither. Lines with
+equal first keys are sorted by the second --key, and so on. Lines with the same keys stay in
+order, as with sort -s.
 
 The output is a file for each process, part-00000 and so on: in this order they are
 sorted. The file _SUCCESS is written last. When processes die, the others sort their
@@ -65,6 +69,7 @@ The exit code is 1 if the output is not equal to the input or not sorted.`,
   pleach run -n 4 pleach sort --lines --output sorted access.log error.log
   zcat access.log.gz | pleach run -n 4 --stdin pleach sort --lines --key 4,4 --reverse --output sorted -
   pleach run -n 4 pleach sort --lines --separator , --key 2,2 --unique --output sorted items.csv
+  pleach run -n 4 pleach sort --lines --key 2,2 --key 3,3nr --output sorted sales.txt
   pleach sort --check --output sorted`,
 		Args: func(_ *cobra.Command, files []string) error { return s.validate(files) },
 		RunE: func(cmd *cobra.Command, files []string) error { return s.run(cmd, files) },
@@ -73,8 +78,9 @@ The exit code is 1 if the output is not equal to the input or not sorted.`,
 	f.IntVar(&s.generate, "generate", 0, "sort `N` generated records, those of gensort, instead of files")
 	f.StringVar(&s.output, "output", "", "`directory` for the output, new or empty")
 	f.BoolVar(&s.lines, "lines", false, "sort lines by their bytes, not records of 100 bytes")
-	f.StringVarP(&s.key, "key", "k", "", "sort lines by `FIELD` to the end of the line, or FIELD,LAST")
+	f.StringArrayVarP(&s.keys, "key", "k", nil, "sort lines by `FIELD` to the end of the line, or FIELD,LAST, then n, r; repeatable")
 	f.StringVarP(&s.separator, "separator", "t", "", "`character` between fields (default: blanks)")
+	f.BoolVarP(&s.order.Numeric, "numeric", "n", false, "compare the numbers at the beginning of keys")
 	f.BoolVarP(&s.order.Reverse, "reverse", "r", false, "sort lines from the greatest to the least")
 	f.BoolVarP(&s.order.Unique, "unique", "u", false, "keep the first of lines with the same key")
 	f.BoolVar(&s.check, "check", false, "read the output and check that it is sorted and complete")
@@ -102,15 +108,12 @@ func (s *sortCommand) validate(files []string) error {
 
 // parseOrder reads the flags that say how lines are sorted.
 func (s *sortCommand) parseOrder() error {
-	if s.key != "" {
-		first, last, several := strings.Cut(s.key, ",")
-		var err error
-		if s.order.Field, err = strconv.Atoi(first); err == nil && several {
-			s.order.Last, err = strconv.Atoi(last)
+	for _, text := range s.keys {
+		k, err := parseKey(text)
+		if err != nil {
+			return err
 		}
-		if err != nil || s.order.Field < 1 || several && s.order.Last < s.order.Field {
-			return fmt.Errorf("--key %s: write a field, counted from 1, or the first and the last one, as in 2,3", s.key)
-		}
+		s.order.Keys = append(s.order.Keys, k)
 	}
 	switch len(s.separator) {
 	case 0:
@@ -120,12 +123,27 @@ func (s *sortCommand) parseOrder() error {
 		return fmt.Errorf("--separator %s: write one character", s.separator)
 	}
 	switch {
-	case s.separator != "" && s.key == "":
+	case s.separator != "" && len(s.keys) == 0:
 		return errors.New("--separator is for --key: write which fields are the key")
-	case !s.lines && s.order != samplesort.Order{}:
-		return errors.New("--key, --reverse and --unique are for lines: write --lines")
+	case !s.lines && !s.order.IsZero():
+		return errors.New("--key, --numeric, --reverse and --unique are for lines: write --lines")
 	}
 	return nil
+}
+
+// parseKey reads a key, such as 2, 2,3 or 2,3nr.
+func parseKey(text string) (k samplesort.Key, err error) {
+	fields := strings.TrimRight(text, "nr")
+	options := text[len(fields):]
+	k.Numeric, k.Reverse = strings.Contains(options, "n"), strings.Contains(options, "r")
+	first, last, several := strings.Cut(fields, ",")
+	if k.Field, err = strconv.Atoi(first); err == nil && several {
+		k.Last, err = strconv.Atoi(last)
+	}
+	if err != nil || k.Field < 1 || several && k.Last < k.Field {
+		return k, fmt.Errorf("--key %s: write a field, counted from 1, or the first and the last one, as in 2,3, and n or r after it", text)
+	}
+	return k, nil
 }
 
 // sortJSON is what --json prints.

@@ -71,6 +71,12 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", cli.Printable(st.ID), st.Rank, cli.Printable(st.Agent.Version),
 		age(st.Time.Sub(st.Agent.Began)), cli.Count(st.Agent.Retained, "message"))
+	if st.Agent.NotReady != "" {
+		b.WriteString(wrap("not ready: "+cli.Printable(st.Agent.NotReady), "  "))
+	}
+	if st.Agent.KeysBegun > 0 {
+		fmt.Fprintf(b, "keys and locks began empty in view %d: no member of the group had them\n", st.Agent.KeysBegun)
+	}
 	if st.Agent.LogError != "" {
 		fmt.Fprintf(b, "messages are not saved for a restart: %s\n", cli.Printable(st.Agent.LogError))
 	}

@@ -15,9 +15,11 @@
 package swim
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -54,6 +56,7 @@ var (
 	_ detect.Detector    = (*Detector)(nil)
 	_ detect.MemberAware = (*Detector)(nil)
 	_ detect.Renewer     = (*Detector)(nil)
+	_ detect.KeyRotator  = (*Detector)(nil)
 )
 
 // maxPings is how many peers are pinged once more at a time.
@@ -82,6 +85,25 @@ func (s *Detector) SetMember(m detect.Member) {
 	s.life.Lock()
 	defer s.life.Unlock()
 	s.member = m
+}
+
+// SetKeys implements [detect.KeyRotator]. [Config].Key does not change.
+func (s *Detector) SetKeys(keys [][]byte) {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.config.Key != nil || s.limits == nil || s.limits.Keyring == nil || len(keys) == 0 {
+		return
+	}
+	ring := s.limits.Keyring
+	for _, key := range keys {
+		_ = ring.AddKey(key) // of the length that memberlist wants
+	}
+	_ = ring.UseKey(keys[0])
+	for _, key := range ring.GetKeys() {
+		if !slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) }) {
+			_ = ring.RemoveKey(key)
+		}
+	}
 }
 
 // Start opens the port and begins to probe and to report.

@@ -9,7 +9,6 @@ import os
 import time
 
 import torch
-from torch.nn.parallel import DistributedDataParallel
 
 import pleach
 import pleach.torch
@@ -55,7 +54,7 @@ def main() -> None:
         began = time.perf_counter()
         if (joined := group.admit()) or model is None:
             step, replaced = group.share(net, optimizer, (step, replaced + len(joined)))
-            model = DistributedDataParallel(net)
+            model = group.wrap(net)
             began = time.perf_counter()
         if step == WAIT and replaced < REPLACED:
             time.sleep(0.02)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +44,15 @@ type Options struct {
 	Joined  func(g *pleach.Group)
 }
 
+// load reads the settings, with the data directory that the agent uses.
+func (o *Options) load() (*config.Config, error) {
+	c, err := o.Load()
+	if err != nil {
+		return nil, err
+	}
+	return c.WithPrivateDataDir()
+}
+
 // Agent is a member of a group for other programs.
 type Agent struct {
 	options  Options
@@ -60,9 +68,11 @@ type Agent struct {
 	files    atomic.Pointer[transfer.Service] // nil: it is not a member
 	services atomic.Pointer[services]         // nil: it is not a member, nor about to be
 	shards   shards
+	losses   losses
 	fleet    zones
 	receiver receiver
 	handlers handlers
+	queries  queries
 	warnings warnings
 
 	unprotected sync.Once // the warning that the group is open
@@ -71,12 +81,12 @@ type Agent struct {
 // Run runs an agent until ctx ends, and then leaves the group. It returns an error if it
 // cannot become a member, or another process has taken its place.
 func Run(ctx context.Context, o Options) error {
-	c, err := o.Load()
+	c, err := o.load()
 	if err != nil {
 		return err
 	}
 	a := &Agent{
-		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(), fleet: zones{sendLock: make(chan struct{}, 1)},
+		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(), fleet: zones{sendLock: make(chan struct{}, 1)}, shards: shards{putting: make(chan struct{}, 1)},
 		events: retain.New(newEpoch(), retain.Limits{Messages: retainedEvents, Bytes: retainedEventBytes}),
 	}
 	a.config.Store(c)
@@ -110,6 +120,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Started(c)
 	}
 	a.handlers.life, a.handlers.kill = context.WithCancel(context.WithoutCancel(ctx))
+	a.handlers.positions.open(c.DataDir, a.log)
 	a.handlers.start(ctx, a, c.Handlers)
 	defer a.handlers.stop()
 	running.Go(func() { a.reload(ctx, server) })
@@ -135,6 +146,9 @@ func (a *Agent) live(ctx context.Context) error {
 		parts.Go(func() { a.keepFleet(membership, g) })
 		parts.Go(func() { a.keepShards(membership, g) })
 		a.follow(ctx, g)
+		if ctx.Err() != nil {
+			a.handOver()
+		}
 		end()
 		parts.Wait()
 		a.group.Store(nil)
@@ -156,7 +170,7 @@ func (a *Agent) enter(g *pleach.Group) {
 	a.group.Store(g)
 	a.warnings.join.forget()
 	a.takeFiles(g)
-	a.registerQueries(g, nil, a.config.Load().Handlers)
+	a.registerQueries(g)
 	a.log.Info("member", "group", a.config.Load().Group, "rank", g.Rank(), "id", g.Self().ID, "address", g.Self().Address, "view", g.View().Number)
 	if a.options.Joined != nil {
 		a.options.Joined(g)
@@ -210,58 +224,4 @@ func (a *Agent) current() (*pleach.Group, error) {
 		return g, nil
 	}
 	return nil, a.notMember()
-}
-
-// reload reads the settings again when it is told to.
-func (a *Agent) reload(ctx context.Context, server *api.Server) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.options.Reload:
-		}
-		if err := a.reloadOnce(ctx, server); err != nil {
-			a.log.Error("settings not reloaded", "cause", err)
-		}
-	}
-}
-
-// reloadOnce takes over handlers, tags and the token. Certificates are followed anyway; here
-// they are checked, so that the log says what is wrong with them.
-func (a *Agent) reloadOnce(ctx context.Context, server *api.Server) error {
-	c, err := a.options.Load()
-	if err != nil {
-		return err
-	}
-	group, err := c.GroupConfig(a.options.Version)
-	if err != nil {
-		return err
-	}
-	old := a.config.Swap(c)
-	if c.API != "" {
-		token, err := c.Token()
-		if err != nil {
-			return err
-		}
-		server.SetToken(token)
-	}
-	a.handlers.start(ctx, a, c.Handlers)
-	g := a.group.Load()
-	if g != nil {
-		a.registerQueries(g, old.Handlers, c.Handlers)
-		timed, cancel := context.WithTimeout(ctx, metaTimeout)
-		defer cancel()
-		if err := a.setMeta(timed, g, group.Meta); err != nil {
-			return err
-		}
-	}
-	a.log.Info("settings reloaded", "handlers", len(c.Handlers), "needRestart", needRestart(old, c))
-	return nil
-}
-
-// needRestart reports whether settings have changed that a running agent does not take over.
-func needRestart(old, now *config.Config) bool {
-	a, b := *old, *now
-	a.Handlers, a.Tags, b.Handlers, b.Tags = nil, nil, nil, nil
-	return !reflect.DeepEqual(a, b)
 }

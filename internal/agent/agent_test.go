@@ -285,7 +285,8 @@ func TestHandlersAndReload(t *testing.T) {
 func TestTCPNeedsToken(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	address := testutil.FreeAddresses(t, 1)[0]
-	start(t, fmt.Sprintf("expect: 1\napi: %s\ntoken-file: %s\n", address, token))
+	agent := start(t, fmt.Sprintf("expect: 1\napi: %s\ntoken-file: %s\n", address, token))
+	eventually(t, "ready", func() bool { return agent.Ready(t.Context()) == nil })
 	text, err := config.ReadToken(token)
 	if err != nil {
 		t.Fatal(err)
@@ -443,9 +444,19 @@ func TestOpenGroupsAreWarnedOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	const open = "group: web\nexpect: 1\nlisten: 0.0.0.0:0\nadvertise: 127.0.0.1:7\n"
+	for listen, want := range map[string]bool{
+		" 10.0.0.2:7000": true, "127.0.0.1:7 127.0.0.1:8": false, "127.0.0.1:7 10.0.0.2:7000": false, " 127.0.0.1:7": false,
+		"0.0.0.0:7 ": true, ":7 ": true, " ": false, " localhost:7 db1:7": true, "localhost:7 db1:7": false,
+	} {
+		own, seeds, _ := strings.Cut(listen, " ")
+		if got := leavesHost(own, strings.Fields(seeds)); got != want {
+			t.Errorf("listen %q, seeds %q: other hosts reach it: %v", own, seeds, got)
+		}
+	}
 	for text, want := range map[string]int{
-		open:                            1,
-		open + "secret-file: " + secret: 0,
+		open: 1,
+		strings.Replace(open, "group: web\n", "", 1):   1,
+		open + "secret-file: " + secret:                0,
 		"group: web\nexpect: 1\nlisten: 127.0.0.1:0\n": 0,
 	} {
 		if got := len(start(t, text).log.Lines(warning)); got != want {

@@ -4,22 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
 	"github.com/pleach-go/pleach/internal/agent/api"
+	"github.com/pleach-go/pleach/internal/agent/config"
 	"github.com/pleach-go/pleach/internal/agent/retain"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
-
-// Ready implements [api.Agent].
-func (a *Agent) Ready() error {
-	g := a.group.Load()
-	if g == nil {
-		return api.ErrNotMember // and nothing more: processes of other hosts may ask
-	}
-	return g.View().Err
-}
 
 // Messages implements [api.Agent].
 func (a *Agent) Messages() *retain.Log { return a.store.log }
@@ -34,13 +27,14 @@ func (a *Agent) Broadcast(ctx context.Context, topic string, data []byte, stable
 	if err := checkTopic(topic); err != nil {
 		return nil, err
 	}
+	before := g.Sent()
 	if err := a.broadcast(ctx, g, topic, data); err != nil {
 		return nil, err
 	}
 	if !stable {
 		return &api.Receipt{View: g.View().Number, Members: []api.MemberRef{}}, nil
 	}
-	proof, err := g.WaitStable(ctx)
+	proof, err := g.WaitStable(ctx, pleach.Since(before))
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +43,9 @@ func (a *Agent) Broadcast(ctx context.Context, topic string, data []byte, stable
 
 // checkTopic refuses topics that the agents use themselves.
 func checkTopic(topic string) error {
+	if strings.HasPrefix(topic, config.ReservedTopics) {
+		return api.BadRequest(fmt.Errorf("topics that begin with %s are those of the agents", config.ReservedTopics))
+	}
 	switch topic {
 	case transfer.Topic:
 		return api.BadRequest(fmt.Errorf("the topic %s is that of copies: use POST /v1/files", topic))

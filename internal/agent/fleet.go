@@ -131,8 +131,9 @@ func (a *Agent) receiveFleet(ctx context.Context, f *fleet.Fleet) {
 	}
 }
 
-// BroadcastFleet implements [api.Agent].
-func (a *Agent) BroadcastFleet(ctx context.Context, topic string, data []byte) (*api.Receipt, error) {
+// BroadcastFleet implements [api.Agent]. A message that every member of the zone has goes to the other
+// zones even if this agent dies, or is cut off already and does not know it.
+func (a *Agent) BroadcastFleet(ctx context.Context, topic string, data []byte, stable bool) (*api.Receipt, error) {
 	g, err := a.current()
 	if err != nil {
 		return nil, err
@@ -153,7 +154,15 @@ func (a *Agent) BroadcastFleet(ctx context.Context, topic string, data []byte) (
 	if err := f.Broadcast(ctx, sealEnvelope(topic, data)); err != nil {
 		return nil, err
 	}
-	return &api.Receipt{View: g.View().Number, Members: []api.MemberRef{}, Zones: len(a.zoneNames(f))}, nil
+	zones := len(a.zoneNames(f))
+	if !stable {
+		return &api.Receipt{View: g.View().Number, Members: []api.MemberRef{}, Zones: zones}, nil
+	}
+	proof, err := g.WaitStable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &api.Receipt{View: proof.View, Stable: true, Members: refs(proof.Members), Joined: refs(proof.Joined), Zones: zones}, nil
 }
 
 // setMeta tells the others about this agent.

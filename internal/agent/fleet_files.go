@@ -214,7 +214,7 @@ func (a *Agent) uploadOf(part *zonePart) (*upload, error) {
 	if us.active == maxUploads {
 		return nil, fmt.Errorf("%d files of other zones are on their way already", maxUploads)
 	}
-	spool, err := a.openSpool()
+	spool, err := a.openSpool(part.Size)
 	if err != nil {
 		return nil, err
 	}

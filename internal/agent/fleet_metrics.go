@@ -2,6 +2,7 @@ package agent
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -31,9 +32,7 @@ func (m fleetMetrics) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements [prometheus.Collector].
 func (m fleetMetrics) Collect(ch chan<- prometheus.Metric) {
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) { emit(ch, d, value, labels...) }
 	gauge(fleetLead, number(m.fleet.Stats().Lead))
 	for _, z := range m.fleet.Zones() {
 		gauge(fleetMembers, float64(z.Members), z.Zone)
@@ -45,6 +44,17 @@ func (m fleetMetrics) Collect(ch chan<- prometheus.Metric) {
 		gauge(linkBytes, float64(l.LagBytes), l.Zone)
 		gauge(linkContact, contact(l.Heard), l.Zone)
 	}
+}
+
+// emit emits a metric. It leaves out one whose label is not UTF-8, which Prometheus does not allow: the
+// zones of others choose their names.
+func emit(ch chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	for _, l := range labels {
+		if !utf8.ValidString(l) {
+			return
+		}
+	}
+	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
 func number(b bool) float64 {

@@ -3,6 +3,8 @@ package agent
 import (
 	"bytes"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // What was put into an envelope comes out of it, and what has none stays as it is.
@@ -16,4 +18,15 @@ func FuzzEnvelope(f *testing.F) {
 		}
 		openEnvelope(data) // any bytes come from Go programs
 	})
+}
+
+// A zone whose name is not UTF-8 has no metrics, and does not end the agents of other zones when they
+// are scraped (case 100).
+func TestZoneThatIsNotUTF8(t *testing.T) {
+	ch := make(chan prometheus.Metric, 2)
+	emit(ch, fleetMembers, 1, "\xffbad")
+	emit(ch, fleetMembers, 1, "good")
+	if len(ch) != 1 {
+		t.Errorf("%d metrics", len(ch))
+	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // A handler of a topic or an event is a subscriber of the agent itself: it reads the messages at its own
-// pace. If it is too slow for the retention, it misses messages, and the log says so.
+// pace. If it is too slow for the retention, it misses messages, and the log says so. A handler of a
+// topic resumes where it was when the agent is started again (handler_cursors.go).
 
 // drainTimeout is how long commands that run may go on when the agent ends.
 const drainTimeout = 5 * time.Second
@@ -23,6 +24,8 @@ type handlers struct {
 	life context.Context // of their commands
 	kill context.CancelFunc
 	done sync.WaitGroup
+
+	positions positions
 
 	mu      sync.Mutex
 	running []*handler
@@ -45,23 +48,30 @@ func (h *handlers) start(ctx context.Context, a *Agent, wanted []config.Handler)
 		}
 		return gone
 	})
+	h.positions.keep(wanted)
 	for _, c := range wanted {
 		if c.Query != "" || slices.ContainsFunc(h.running, func(r *handler) bool { return reflect.DeepEqual(c, r.config) }) {
 			continue
 		}
-		log, name := a.store.log, c.On
-		if c.Event != "" {
-			log, name = a.events, c.Event
-		}
-		cursor, err := log.Subscribe(retain.Filter{ByTopic: name != config.AllTopics, Topic: topicFilter(name)}, "")
+		cursor, err := h.subscribe(a, &c)
 		if err != nil {
-			a.log.Error("handler", "on", name, "error", err)
+			a.log.Error("handler", "on", c.On+c.Event, "error", err)
 			continue
 		}
 		reading, stop := context.WithCancel(ctx)
 		h.running = append(h.running, &handler{c, stop})
 		h.done.Go(func() { a.handle(reading, c, cursor) })
 	}
+}
+
+// subscribe returns the cursor of a handler. Events are retained for one start of the agent only.
+func (h *handlers) subscribe(a *Agent, c *config.Handler) (*retain.Cursor, error) {
+	name := c.On + c.Event
+	f := retain.Filter{ByTopic: name != config.AllTopics, Topic: topicFilter(name)}
+	if c.Event != "" {
+		return a.events.Subscribe(f, "")
+	}
+	return h.resume(a.store.log, f, handlerName(c))
 }
 
 func topicFilter(on string) string {
@@ -90,6 +100,11 @@ func (a *Agent) handle(reading context.Context, c config.Handler, cursor *retain
 	slots := make(chan struct{}, c.Concurrency)
 	var commands sync.WaitGroup
 	defer commands.Wait()
+	at := progress{save: func(string) {}}
+	if c.Event == "" {
+		name := handlerName(&c)
+		at.save = func(id string) { a.handlers.positions.set(name, id) }
+	}
 	for {
 		e, err := cursor.Next(reading)
 		switch {
@@ -106,8 +121,14 @@ func (a *Agent) handle(reading context.Context, c config.Handler, cursor *retain
 		case <-reading.Done():
 			return
 		}
+		over := at.begin(e.ID)
 		commands.Go(func() {
 			defer func() { <-slots }()
+			defer func() {
+				if a.handlers.life.Err() == nil { // otherwise it was killed: it runs again after a restart
+					over()
+				}
+			}()
 			if c.Event != "" {
 				a.runEvent(a.handlers.life, &c, e.ID, e.Message)
 			} else {

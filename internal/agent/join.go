@@ -32,13 +32,13 @@ func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {
 	if len(c.Seeds) == 0 && c.Expect == 0 {
 		return nil, errNoSeeds
 	}
-	if host, _, err := net.SplitHostPort(c.Listen); err == nil && !c.Protected() && !isLoopback(host) {
-		a.unprotected.Do(func() {
-			a.log.Warn("THE GROUP IS OPEN: every process that reaches this address and knows the group's name can join, read and send. Set secret-file, or tls-ca, tls-cert and tls-key", "listen", c.Listen, "group", c.Group)
-		})
-	}
 	for {
 		seeds := a.resolve(ctx, c)
+		if !c.Protected() && leavesHost(c.Listen, seeds) {
+			a.unprotected.Do(func() {
+				a.log.Warn("THE GROUP IS OPEN: every process that reaches this address and knows the group's name can join, read and send. Set group, and secret-file or tls-ca, tls-cert and tls-key", "listen", c.Listen, "group", c.Group)
+			})
+		}
 		g, err := a.tryJoin(ctx, c, seeds)
 		var failed *pleach.JoinError
 		switch {
@@ -67,6 +67,18 @@ func expired(err error) bool {
 func isLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// leavesHost reports whether other hosts can reach an agent with this listen address. Without
+// one, it listens on the interface that reaches its seeds, or on loopback if there are none.
+func leavesHost(listen string, seeds []string) bool {
+	if listen != "" {
+		seeds = []string{listen}
+	}
+	return slices.ContainsFunc(seeds, func(address string) bool {
+		host, _, err := net.SplitHostPort(address)
+		return err == nil && !isLoopback(host)
+	})
 }
 
 // resolve returns the addresses of the seeds, as soon as there are any. An agent that may

@@ -4,17 +4,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
 	"github.com/pleach-go/pleach/internal/agent/config"
+	"github.com/pleach-go/pleach/internal/agent/rights"
 )
 
-// socketMode lets the agent's user and group use the API.
-const socketMode = 0o660
+// socketMode lets the agent's user and group use the API, and sharedMode all users: those whose rights
+// the agent knows by its rights-file.
+const (
+	socketMode = 0o660
+	sharedMode = 0o666
+)
 
 // serving serves connections until ctx ends.
 type serving func(ctx context.Context) error
@@ -22,41 +29,74 @@ type serving func(ctx context.Context) error
 // listen opens the socket, and the loopback address and the one of metrics if there are any. It is done first, so
 // that an agent that nothing could talk to does not join.
 func (a *Agent) listen(c *config.Config, server *api.Server) (all []serving, err error) {
-	socket, err := listenSocket(c.Socket)
+	var open []io.Closer
+	defer func() {
+		if err != nil {
+			for _, l := range open {
+				err = errors.Join(err, l.Close())
+			}
+		}
+	}()
+	rules, err := loadRules(c)
 	if err != nil {
 		return nil, err
 	}
-	all = append(all, func(ctx context.Context) error { return server.ServeSocket(ctx, socket) })
-	metrics, err := c.Metrics.Listen()
+	server.SetRules(rules)
+	socket, err := listenSocket(c.Socket, modeOf(rules))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("metrics-listen: %w", err), socket.Close())
+		return nil, err
 	}
-	if metrics != nil {
-		all = append(all, func(ctx context.Context) error { return server.ServeMetrics(ctx, metrics) })
-		defer func() {
-			if all == nil {
-				_ = metrics.Close()
-			}
-		}()
+	open = append(open, socket)
+	all = append(all, func(ctx context.Context) error { return server.ServeSocket(ctx, socket) })
+	if c.MetricsListen != "" {
+		secure, err := c.Metrics.TLS()
+		if err != nil {
+			return nil, fmt.Errorf("metrics-listen: %w", err)
+		}
+		metrics, err := net.Listen("tcp", c.MetricsListen)
+		if err != nil {
+			return nil, fmt.Errorf("metrics-listen: %w", err)
+		}
+		open = append(open, metrics)
+		all = append(all, func(ctx context.Context) error { return server.ServeMetrics(ctx, metrics, secure, c.Hosts()) })
 	}
 	if c.API == "" {
 		return all, nil
 	}
 	token, err := c.Token()
 	if err != nil {
-		return nil, errors.Join(err, socket.Close())
+		return nil, err
 	}
 	server.SetToken(token)
 	tcp, err := net.Listen("tcp", c.API)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("api: %w", err), socket.Close())
+		return nil, fmt.Errorf("api: %w", err)
 	}
 	return append(all, func(ctx context.Context) error { return server.ServeTCP(ctx, tcp) }), nil
 }
 
+// loadRules reads the rights of clients, if there is a file with them.
+func loadRules(c *config.Config) (*rights.Rules, error) {
+	if c.RightsFile == "" {
+		return nil, nil
+	}
+	rules, err := rights.Load(c.RightsFile)
+	if err == nil && rules.Local() && runtime.GOOS != "linux" {
+		err = errors.New("rights-file: users and groups are known on Linux only: give rights to tokens")
+	}
+	return rules, err
+}
+
+func modeOf(rules *rights.Rules) fs.FileMode {
+	if rules.Local() {
+		return sharedMode
+	}
+	return socketMode
+}
+
 // listenSocket opens a Unix socket. One that an agent has left behind when it was killed is
 // removed.
-func listenSocket(path string) (net.Listener, error) {
+func listenSocket(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { // the socket has its own mode
 		return nil, fmt.Errorf("socket: %w", err)
 	}
@@ -76,7 +116,7 @@ func listenSocket(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("socket: %w", err)
 	}
-	if err := os.Chmod(path, socketMode); err != nil {
+	if err := os.Chmod(path, mode); err != nil {
 		return nil, errors.Join(fmt.Errorf("socket: %w", err), l.Close())
 	}
 	return l, nil

@@ -3,7 +3,6 @@ package agent
 import (
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -15,16 +14,19 @@ import (
 
 // Metrics implements [api.Agent]: the metrics of the member, of the agent and of its process.
 // An agent that is not a member has only the latter two.
-func (a *Agent) Metrics() http.Handler {
+func (a *Agent) Metrics(refused func(reason string) uint64) http.Handler {
 	agent := prometheus.NewRegistry()
 	agent.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("pleach_agent_member", "1 while the agent is a member of a group with a quorum.", func() float64 {
-			if a.Ready() != nil {
-				return 0
-			}
-			return 1
+			return one(a.isMember() == nil)
 		}),
+		gauge("pleach_agent_ready", "1 while the agent is ready: a member with a quorum that has the keys, locks, shards and retained messages.", func() float64 {
+			return one(a.Ready() == nil)
+		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "pleach_agent_keys_begun_empty_total", Help: "How often keys and locks began empty at this agent because no member of the group had them.",
+		}, func() float64 { return float64(a.losses.count.Load()) }),
 		gauge("pleach_agent_retained_messages", "Messages that subscribers can still get.", func() float64 {
 			n, _ := a.store.log.Retained()
 			return float64(n)
@@ -33,7 +35,7 @@ func (a *Agent) Metrics() http.Handler {
 			_, bytes := a.store.log.Retained()
 			return float64(bytes)
 		}),
-		warningMetrics{a},
+		warningMetrics{a}, refusalMetrics{refused},
 	)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all := prometheus.Gatherers{agent}
@@ -48,7 +50,7 @@ func (a *Agent) Metrics() http.Handler {
 			}
 			all = append(all, member)
 		}
-		promhttp.HandlerFor(all, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}).ServeHTTP(w, r)
+		promhttp.HandlerFor(all, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	})
 }
 
@@ -62,10 +64,7 @@ func (m warningMetrics) Describe(to chan<- *prometheus.Desc) { to <- warningDesc
 
 // Collect implements [prometheus.Collector].
 func (m warningMetrics) Collect(to chan<- prometheus.Metric) {
-	now := slices.Clone(m.agent.warnings.hostNow())
-	if g := m.agent.group.Load(); g != nil {
-		now = append(now, flapping(g.Status().History, time.Now())...)
-	}
+	now := m.agent.groupWarnings(m.agent.group.Load())
 	for _, kind := range api.WarningKinds {
 		value := 0.0
 		if slices.ContainsFunc(now, func(w api.Warning) bool { return w.Kind == kind }) {
@@ -75,8 +74,27 @@ func (m warningMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// maxScrapes is how many scrapes are served at a time.
-const maxScrapes = 4
+// refusalMetrics count what the API has refused.
+type refusalMetrics struct{ refused func(reason string) uint64 }
+
+var refusalDescription = prometheus.NewDesc("pleach_agent_api_refused_total", "Connections and requests that the HTTP listeners have refused: for want of room, or of a right.", []string{"reason"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (m refusalMetrics) Describe(to chan<- *prometheus.Desc) { to <- refusalDescription }
+
+// Collect implements [prometheus.Collector].
+func (m refusalMetrics) Collect(to chan<- prometheus.Metric) {
+	for _, reason := range api.RefusalReasons {
+		to <- prometheus.MustNewConstMetric(refusalDescription, prometheus.CounterValue, float64(m.refused(reason)), reason)
+	}
+}
+
+func one(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
 
 func gauge(name, help string, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,17 +98,33 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// registerQueries answers the queries of handlers, and no longer those of old ones.
-func (a *Agent) registerQueries(g *pleach.Group, old, now []config.Handler) {
-	for _, h := range old {
-		if h.Query != "" {
-			g.Handle(queryName(h.Query), nil)
-		}
+// queries are the handlers of queries that a group has.
+type queries struct {
+	mu    sync.Mutex
+	group *pleach.Group
+	names []string
+}
+
+// registerQueries has a group answer the queries of the present settings, and no others.
+func (a *Agent) registerQueries(g *pleach.Group) {
+	q := &a.queries
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.group != g {
+		q.group, q.names = g, nil
 	}
+	old := q.names
+	q.names = nil
 	g.Handle(queryName(pingQuery), func(context.Context, pleach.Request) ([]byte, error) { return []byte("pong"), nil })
-	for _, h := range now {
+	for _, h := range a.config.Load().Handlers {
 		if h.Query != "" {
 			g.Handle(queryName(h.Query), a.answerer(g, h))
+			q.names = append(q.names, h.Query)
+		}
+	}
+	for _, name := range old {
+		if !slices.Contains(q.names, name) && name != pingQuery {
+			g.Handle(queryName(name), nil)
 		}
 	}
 }

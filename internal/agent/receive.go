@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
+	"github.com/pleach-go/pleach/internal/agent/config"
 	"github.com/pleach-go/pleach/internal/agent/retain"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
@@ -58,6 +60,7 @@ func (a *Agent) receive(m pleach.Message) {
 		if s := a.services.Load(); s != nil {
 			s.shared.Receive(m)
 		}
+	case strings.HasPrefix(m.Topic, config.ReservedTopics): // of shards that this agent does not have yet
 	case m.Topic == fleet.Topic: // the fleet has subscribed to it
 	case m.Topic == transfer.Topic:
 		if s := a.files.Load(); s != nil && m.From != g.Rank() {

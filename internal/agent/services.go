@@ -44,6 +44,13 @@ func (a *Agent) expectServices(c *pleach.Config) error {
 	var err error
 	s.shared, err = replicated.NewShared(replicated.SharedConfig{
 		Topic: servicesTopic, Machines: map[string]replicated.Machine{keysMachine: s.keys.Store, locksMachine: s.table},
+		Begin: func(view uint64) {
+			s.table.Begin(view, api.DefaultTTL)
+			if view > 0 { // otherwise the group has begun with it
+				s.keys.Store.Begun(view)
+				a.beganEmpty(view)
+			}
+		},
 	})
 	if err != nil {
 		return err

@@ -89,6 +89,18 @@ func TestKeysOfAgents(t *testing.T) {
 	<-ended
 }
 
+// A watch whose agent ends says so (case 82).
+func TestWatchEndsWithTheAgent(t *testing.T) {
+	a := startAll(t, 2, "")[0]
+	if _, err := a.Put(t.Context(), "k", nil, nil, patience); err != nil {
+		t.Fatal(err)
+	}
+	err := a.Watch(t.Context(), "", func(api.Change) error { a.stop(); return nil })
+	if err == nil || !strings.Contains(err.Error(), "the agent has ended the watch") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Agents and Go programs are members of one group, which a Go program has begun: agents receive
 // what is broadcast, and have keys as soon as one of them leads.
 func TestKeysBesideGoPrograms(t *testing.T) {
@@ -138,7 +150,10 @@ func TestKeysEndWithAllAgents(t *testing.T) {
 			_, err := agents[round].Get(t.Context(), "k", patience)
 			return status(err) == http.StatusNotFound
 		})
-		lock, err := agents[0].Lock(t.Context(), client.LockRequest{Name: "l", TTL: time.Second, Timeout: patience})
+		if _, err := agents[0].Lock(t.Context(), client.LockRequest{Name: "l", TTL: time.Second, Timeout: patience}); status(err) != http.StatusTooEarly {
+			t.Fatalf("a lock at once, although one of the agents before may be held: %v", err)
+		}
+		lock, err := agents[0].Lock(t.Context(), client.LockRequest{Name: "l", TTL: time.Second, Wait: true, Timeout: patience})
 		if err != nil || lock.Token <= token {
 			t.Fatalf("token %d after %d: %v", lock.Token, token, err)
 		}
@@ -177,11 +192,11 @@ func TestLocksOfAgents(t *testing.T) {
 				if holders.Add(1) != 1 || last.Swap(l.Token) >= l.Token {
 					t.Errorf("two holders, or token %d not above the last", l.Token)
 				}
-				if err := agents[(i+1)%3].Renew(ctx, "l/1", l.Token, patience); err != nil {
+				if err := agents[(i+1)%3].Renew(ctx, &l, patience); err != nil {
 					t.Error(err)
 				}
 				holders.Add(-1)
-				if err := a.Unlock(ctx, "l/1", l.Token, patience); err != nil {
+				if err := a.Unlock(ctx, &l, patience); err != nil {
 					t.Error(err)
 				}
 			}
@@ -192,10 +207,10 @@ func TestLocksOfAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := agents[1].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Second, Timeout: patience}); status(err) != http.StatusConflict || !strings.Contains(err.Error(), "me") {
+	if _, err := agents[1].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Second, Timeout: patience}); status(err) != http.StatusConflict || !strings.HasSuffix(err.Error(), "by me") {
 		t.Fatalf("got %v", err)
 	}
-	if list, err := agents[2].Locks(ctx); err != nil || len(list.Locks) != 1 || list.Locks[0].Holder != "me" || list.Locks[0].Token != l.Token {
+	if list, err := agents[2].Locks(ctx); err != nil || len(list.Locks) != 1 || list.Locks[0].Holder != "me" {
 		t.Fatalf("got %+v, %v", list, err)
 	}
 	began := time.Now()
@@ -203,7 +218,7 @@ func TestLocksOfAgents(t *testing.T) {
 	if err != nil || next.Token <= l.Token || time.Since(began) < time.Second/2 {
 		t.Fatalf("got %+v, %v after %v", next, err, time.Since(began))
 	}
-	if err := agents[0].Renew(ctx, "l/1", l.Token, patience); status(err) != http.StatusConflict {
+	if err := agents[0].Renew(ctx, &l, patience); status(err) != http.StatusConflict {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -216,15 +231,25 @@ func TestShardsOfAgents(t *testing.T) {
 	if _, err := agents[0].ShardOf(ctx, "s", "k"); status(err) != http.StatusNotFound {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := agents[0].PutShards(ctx, "s", 16); err != nil {
+	made, err := agents[0].PutShards(ctx, "s", 16)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := agents[2].ShardOf(ctx, "s", "k"); err != nil { // it may not take part yet, but they are there
+		t.Fatal(err)
+	}
+	if again, err := agents[1].PutShards(ctx, "s", 16); err != nil || again.Version != made.Version {
+		t.Fatalf("the same shards again: %+v, %v, want version %d", again, err, made.Version)
+	}
+	if _, err := agents[1].PutShards(ctx, "s", 64); status(err) != http.StatusConflict || !strings.Contains(err.Error(), "16 partitions, not 64") {
+		t.Fatalf("another number of partitions (case 77): %v", err)
 	}
 	agreed := func(agents []*testAgent) func() bool {
 		return func() bool {
 			mine := 0
-			first, err := agents[0].Owners(ctx, "s")
+			first, err := ownersOf(ctx, agents[0])
 			for _, a := range agents {
-				owners, otherErr := a.Owners(ctx, "s")
+				owners, otherErr := ownersOf(ctx, a)
 				if err != nil || otherErr != nil || len(owners.Owners) != 16 || !reflect.DeepEqual(owners, first) {
 					return false
 				}
@@ -239,4 +264,62 @@ func TestShardsOfAgents(t *testing.T) {
 	agents[2].stop()
 	<-agents[2].ended
 	eventually(t, "agreed again", agreed(agents[:2]))
+}
+
+// ownersOf returns owners without their tokens, which only the clients of the owner get.
+func ownersOf(ctx context.Context, a *testAgent) (api.Owners, error) {
+	owners, err := a.Owners(ctx, "s")
+	for i := range owners.Owners {
+		owners.Owners[i].Token = 0
+	}
+	return owners, err
+}
+
+// The token of a lock is no secret: others see it in what the holder writes. Only the handle, which the
+// holder alone has, renews and releases the lock (case 95).
+func TestLocksNeedTheirHandle(t *testing.T) {
+	agents := startAll(t, 2, "")
+	ctx := t.Context()
+	l, err := agents[0].Lock(ctx, client.LockRequest{Name: "l", Holder: "me", TTL: 10 * time.Second, Wait: true, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := api.Lock{Name: l.Name, Token: l.Token}
+	for _, handle := range []string{"", fmt.Sprint(l.Token), fmt.Sprint(l.Token, "-"), fmt.Sprint(l.Token, "-guess")} {
+		thief.Handle = handle
+		for _, err := range []error{agents[1].Unlock(ctx, &thief, patience), agents[1].Renew(ctx, &thief, patience)} {
+			if status(err) != http.StatusForbidden {
+				t.Errorf("a client with the handle %q: %v", handle, err)
+			}
+		}
+	}
+	if err := agents[1].Unlock(ctx, &l, patience); err != nil {
+		t.Error(err)
+	}
+	if err := agents[1].Unlock(ctx, &l, patience); status(err) != http.StatusConflict {
+		t.Errorf("a lock that is free: %v", err)
+	}
+}
+
+// Clients cannot send on the topics of the agents, nor have handlers for them, and cannot make all
+// agents keep more shards than the limits (case 95).
+func TestClientsCannotHarmShards(t *testing.T) {
+	a := start(t, "expect: 1\n")
+	ctx := t.Context()
+	for _, topic := range []string{"pleach/shard/s", "pleach/", "pleach.order"} {
+		if _, err := a.Broadcast(ctx, topic, []byte("forged"), false, patience); status(err) != http.StatusBadRequest {
+			t.Errorf("topic %s: %v", topic, err)
+		}
+	}
+	for i := range api.MaxShardPartitions / 4096 {
+		if _, err := a.PutShards(ctx, fmt.Sprint("n", i), 4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.PutShards(ctx, "one more", 1); status(err) != http.StatusRequestEntityTooLarge {
+		t.Errorf("one more: %v", err)
+	}
+	if _, err := a.PutShards(ctx, "n0", 4096); err != nil {
+		t.Errorf("shards that are there: %v", err)
+	}
 }

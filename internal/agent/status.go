@@ -16,7 +16,14 @@ func (a *Agent) Status() (*api.Status, error) {
 	if err := a.store.saveError(); err != nil {
 		s.Agent.LogError = err.Error()
 	}
-	s.Agent.Warnings = append(append([]api.Warning{}, a.warnings.hostNow()...), flapping(s.History, s.Time)...)
+	s.Agent.Warnings = a.groupWarnings(g)
+	err = a.Ready()
+	if s.Agent.Ready = err == nil; err != nil {
+		s.Agent.NotReady = err.Error()
+	}
+	if now := a.services.Load(); now != nil {
+		s.Agent.KeysBegun = now.keys.Store.BegunIn()
+	}
 	return s, nil
 }
 

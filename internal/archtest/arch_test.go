@@ -54,11 +54,13 @@ var rules = []rule{
 	{pkg: "internal/lifecycle", pure: true, may: []string{"protocol", "internal/control", "internal/membership", "internal/founding", "internal/member", "internal/heartbeat"}},
 	{pkg: "internal/p2p", pure: true, may: []string{"protocol", "internal/membership", "internal/queue", "internal/wire"}},
 	{pkg: "internal/direct", pure: true, may: []string{"protocol", "internal/membership", "internal/queue"}},
+	{pkg: "internal/freshness", pure: true, may: []string{"protocol", "internal/membership", "internal/wire"}},
 	{pkg: "internal/member", pure: true, may: []string{"protocol", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p"}},
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
 	{pkg: "internal/alarm"},
+	{pkg: "internal/current", may: []string{"protocol", "internal/direct", "internal/freshness", "internal/membership", "internal/stream"}},
 	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/alarm", "internal/wire", "detect"}},
 	{pkg: "internal/record", may: []string{"protocol", "topology", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member"}},
 	{pkg: "internal/wire", may: []string{"protocol"}},
@@ -80,7 +82,7 @@ var rules = []rule{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
 		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
 		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup", "internal/prefetch", "internal/job", "internal/operator", "internal/folder",
-		"internal/client", "internal/entry", "internal/catchup", "internal/peers",
+		"internal/client", "internal/current", "internal/entry", "internal/catchup", "internal/peers",
 	}},
 
 	// What a program adds to a group.
@@ -97,9 +99,10 @@ var rules = []rule{
 	{pkg: "internal/services/session", pure: true, may: []string{"internal/wire"}},
 	{pkg: "replicated", may: []string{".", "ordered", "internal/services/session", "internal/notify"}},
 	{pkg: "internal/services/leases", pure: true, may: []string{"internal/wire", "protocol"}},
-	{pkg: "lease", may: []string{".", "replicated", "internal/services/leases", "internal/notify"}},
+	{pkg: "internal/services/tokens", may: []string{"internal/door"}},
+	{pkg: "lease", may: []string{".", "replicated", "internal/services/leases", "internal/services/tokens", "internal/notify"}},
 	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
-	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff"}},
+	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff", "internal/services/tokens"}},
 
 	// What is built on collectives and useful alone.
 	{pkg: "samplesort", may: []string{"collective"}},
@@ -120,7 +123,9 @@ var rules = []rule{
 	{pkg: "internal/agent/journal", may: []string{"internal/folder"}},
 	{pkg: "internal/agent/backfill", may: []string{"internal/agent/retain"}},
 	{pkg: "internal/agent/kv", may: []string{"internal/notify", "internal/wire"}},
-	{pkg: "internal/agent/api", may: []string{".", "fleet", "lease", "internal/agent/kv", "internal/agent/retain", "internal/transfer"}},
+	{pkg: "internal/agent/limit", may: []string{"internal/door", "internal/notify"}},
+	{pkg: "internal/agent/rights", may: []string{"internal/door"}},
+	{pkg: "internal/agent/api", may: []string{".", "fleet", "lease", "shard", "internal/agent/kv", "internal/agent/limit", "internal/agent/retain", "internal/agent/rights", "internal/dedup", "internal/transfer"}},
 	{pkg: "internal/agent/client", may: []string{"internal/agent/api", "internal/agent/retain", "internal/transfer"}},
 	{pkg: "internal/agent/ui"},
 	{pkg: "internal/agent", may: []string{".", "detect", "fleet", "lease", "replicated", "shard", "prom", "protocol", "topology", "internal/agent/...", "internal/folder", "internal/notify", "internal/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
@@ -132,7 +137,7 @@ var rules = []rule{
 	{pkg: "internal/cli", may: []string{"internal/wire"}, outside: []string{"github.com/spf13/cobra"}},
 	{pkg: "internal/cli/clitest", may: []string{"internal/testutil"}, outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"}},
 	{pkg: "internal/chart", outside: []string{anything}},
-	{pkg: "internal/launch"},
+	{pkg: "internal/launch", may: []string{"internal/door"}},
 	{pkg: "internal/experiments/...", may: []string{anything}, outside: []string{anything}},
 	{pkg: "internal/draw", may: []string{"protocol", "topology", "logp"}},
 	{pkg: "internal/netns"},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,12 +121,15 @@ func literal(e ast.Expr) string {
 	return "…"
 }
 
+// fieldsOf returns the exported fields of a type.
 func fieldsOf(files []*ast.File, of string) (fields []*ast.Field) {
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == of {
 				if s, ok := spec.Type.(*ast.StructType); ok {
-					fields = s.Fields.List
+					fields = slices.DeleteFunc(slices.Clone(s.Fields.List), func(f *ast.Field) bool {
+						return len(f.Names) > 0 && !f.Names[0].IsExported()
+					})
 				}
 			}
 			return true

@@ -3,7 +3,7 @@ package bench
 import (
 	"fmt"
 
-	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // MaxRounds bounds what one machine is asked to repeat.
@@ -16,7 +16,7 @@ const ownFiles = 64
 // take so many files. Fewer says what to choose less of. The limit is the hard one:
 // package os raises the soft one to it when a program starts.
 func CheckOpenFiles(members, files int, fewer string) error {
-	limit, ok := launch.OpenFileLimit()
+	limit, ok := door.OpenFileLimit()
 	if need := uint64(ownFiles + files); ok && need > limit {
 		return fmt.Errorf("--members %d: about %d files would be open, and the limit is %d: raise it by ulimit -n %d, or choose fewer %s", members, need, limit, need, fewer)
 	}
@@ -27,7 +27,7 @@ func CheckOpenFiles(members, files int, fewer string) error {
 // names the largest number of members that fits.
 func CheckMembers(members, filesEach int, fewer string) error {
 	err := CheckOpenFiles(members, members*filesEach, fewer)
-	if limit, _ := launch.OpenFileLimit(); err != nil {
+	if limit, _ := door.OpenFileLimit(); err != nil {
 		return fmt.Errorf("%w: at most %d fit", err, (max(limit, ownFiles)-ownFiles)/uint64(filesEach))
 	}
 	return nil

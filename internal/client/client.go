@@ -15,6 +15,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/dedup"
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/transport/tcp"
 )
@@ -33,11 +34,17 @@ var (
 
 // Client is a process that has no rank. Its fields do not change.
 type Client struct {
-	Group  string
-	TLS    *tls.Config // nil: none
-	Secret []byte
-	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
-	Logger *slog.Logger // nil: nothing is logged
+	Group string
+	TLS   *tls.Config // nil: none
+	// HostCertificates accepts certificates without a Pleach URI even if this process's own
+	// certificate has one.
+	HostCertificates bool
+	// Secrets returns the group's secrets: this process proves the first, and accepts all. If
+	// nil, there is none.
+	Secrets func() [][]byte
+	Deny    *door.Deny // nil: nothing is denied
+	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	Logger  *slog.Logger // nil: nothing is logged
 	// Verify returns an error if the other side of a connection must not be a process of the
 	// group. It is nil without TLS.
 	Verify func(tcp.Claim) error
@@ -47,7 +54,7 @@ type Client struct {
 
 // Config returns the config of connections; listener may be nil.
 func (c *Client) Config(listener net.Listener) tcp.Config {
-	return tcp.Config{Group: c.Group, TLS: c.TLS, Secret: c.Secret, Dial: c.Dial, Logger: c.Logger, Listener: listener, Verify: c.Verify}
+	return tcp.Config{Group: c.Group, TLS: c.TLS, Secrets: c.Secrets, Dial: c.Dial, Logger: c.Logger, Listener: listener, Verify: c.Verify}
 }
 
 // Open returns the body of a reply, or the error that it is, as programs know it.

@@ -16,6 +16,8 @@ func (c *Client) Door(v *membership.View, later ...membership.Decisions) *door.D
 	d := &door.Door{Group: c.Group, TLS: c.TLS != nil}
 	if c.TLS != nil {
 		d.ServerName = c.TLS.ServerName
+		d.Deny = c.Deny
+		d.URIs = !c.HostCertificates && door.NamesMember(c.TLS)
 	}
 	d.Members = func(yield func(id, address string) bool) {
 		if v != nil {

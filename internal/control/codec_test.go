@@ -129,6 +129,7 @@ func TestRights(t *testing.T) {
 		{CatchUp{Address: "b"}, door.Enter, door.Claim{Address: "b"}},
 		{Confirm{}, door.Enter, door.Claim{}},
 		{Raise{Version: 3}, door.Operate, door.Claim{}},
+		{Evict{Rank: 3}, door.Operate, door.Claim{}},
 	} {
 		if right, claim := RightOf(c.request); right != c.right || !reflect.DeepEqual(claim, c.claim) {
 			t.Errorf("%+v: %v, %v", c.request, right, claim)

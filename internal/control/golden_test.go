@@ -32,7 +32,9 @@ func goldenRequests() map[string]Request {
 		"catch-up-request":      CatchUp{300, "10.0.0.7:7000"},
 		"decisions-query":       Decisions{},
 		"raise-request":         Raise{6},
+		"evict-request":         Evict{8, 1 << 40},
 		"introduction-question": Introduce{Question{From: Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, View: 300}},
+		"compare-request":       Compare{Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, Settings{{"Shape", "binomial"}, {MaxMessage, "1048576"}}},
 	}
 }
 
@@ -80,6 +82,7 @@ func TestGoldenReplies(t *testing.T) {
 		"join-reply in use": Refuse(used),
 		"join-reply again":  Refuse(&Restarted{3, 1 << 40}),
 		"join-reply old":    Refuse(&membership.VersionError{Version: 4}),
+		"evict-reply lost":  Refuse(&membership.QuorumError{View: 300, Reachable: 1, Members: 3, Needed: 2}),
 		"progress-reply":    Accept(progress),
 	})
 	body, err := Open(replies["join-reply"])
@@ -102,6 +105,7 @@ func TestGoldenReplies(t *testing.T) {
 		"join-reply in use": used,
 		"join-reply again":  &Restarted{3, 1 << 40},
 		"join-reply old":    &Version{4},
+		"evict-reply lost":  &NoQuorum{300, 1, 3, 2},
 	} {
 		if _, err := Open(replies[name]); !reflect.DeepEqual(err, want) {
 			t.Errorf("%s: %+v, want %+v", name, err, want)

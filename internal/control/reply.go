@@ -24,6 +24,7 @@ const (
 	inUse              // refused: a live member has the candidate's ID; an [*InUse] follows
 	restarted          // refused now: the process is the seat of a member; a [*Restarted] follows
 	version            // refused: the candidate does not speak the group's protocol version; a [*Version] follows
+	noQuorum           // refused: the other members are too few to decide; a [*NoQuorum] follows
 )
 
 // Refusal is a reply that is an error, with a text for people.
@@ -62,6 +63,16 @@ func (e *Version) Error() string {
 	return fmt.Sprintf("the group speaks protocol version %d", e.Version)
 }
 
+// NoQuorum is the refusal of an operator's request that needs a quorum.
+type NoQuorum struct {
+	View                       uint64
+	Reachable, Members, Needed int
+}
+
+func (e *NoQuorum) Error() string {
+	return fmt.Sprintf("%d of %d members of view %d could decide, and %d are needed", e.Reachable, e.Members, e.View, e.Needed)
+}
+
 // Accept returns a reply that accepts a request, with its body.
 func Accept(body []byte) []byte { return append([]byte{uint8(Accepted)}, body...) }
 
@@ -72,6 +83,7 @@ func Refuse(err error) []byte {
 	var again *Restarted
 	var old *Version
 	var tooOld *membership.VersionError
+	var lost *membership.QuorumError
 	switch {
 	case errors.As(err, &used):
 		return used.append(nil)
@@ -81,6 +93,9 @@ func Refuse(err error) []byte {
 		return wire.AppendUint16([]byte{uint8(version)}, old.Version)
 	case errors.As(err, &tooOld):
 		return wire.AppendUint16([]byte{uint8(version)}, tooOld.Version)
+	case errors.As(err, &lost):
+		b := wire.AppendUint64([]byte{uint8(noQuorum)}, lost.View)
+		return wire.AppendUint32(wire.AppendUint32(wire.AppendUint32(b, uint32(lost.Reachable)), uint32(lost.Members)), uint32(lost.Needed))
 	case errors.As(err, &refusal):
 		return append([]byte{uint8(refusal.Status)}, err.Error()...)
 	case passes(err):
@@ -129,6 +144,9 @@ func Open(b []byte) (body []byte, err error) {
 		return nil, cmp.Or(d.Finish(), error(e))
 	case version:
 		e := &Version{d.Uint16()}
+		return nil, cmp.Or(d.Finish(), error(e))
+	case noQuorum:
+		e := &NoQuorum{d.Uint64(), int(d.Uint32()), int(d.Uint32()), int(d.Uint32())}
 		return nil, cmp.Or(d.Finish(), error(e))
 	case Retry, Unreachable:
 		return nil, &Refusal{status, string(d.Rest())}

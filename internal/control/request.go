@@ -50,9 +50,20 @@ type (
 	Decisions struct{}
 	// Raise asks a member for a view with a higher protocol version.
 	Raise struct{ Version uint16 }
+	// Evict asks a member for a view without another one, on behalf of an operator.
+	Evict struct {
+		Rank        protocol.Rank
+		Incarnation uint64
+	}
 	// Introduce asks a process what it is in the group. The reply is a
 	// [Introduction].
 	Introduce struct{ Question }
+	// Compare tells a process the settings of another one. The reply has those of the
+	// process that is asked.
+	Compare struct {
+		From     Contact
+		Settings Settings
+	}
 )
 
 // The kinds of requests.
@@ -67,6 +78,8 @@ const (
 	kindDecisions
 	kindRaise
 	kindIntroduce
+	kindCompare
+	kindEvict
 )
 
 // Encode encodes a request.
@@ -84,7 +97,15 @@ func (r Confirm) append(b []byte) []byte  { return appendCandidate(b, kindConfir
 func (r Founding) append(b []byte) []byte { return r.Request.Encode(append(b, kindFounding)) }
 func (r Raise) append(b []byte) []byte    { return wire.AppendUint16(append(b, kindRaise), r.Version) }
 
+func (r Evict) append(b []byte) []byte {
+	return wire.AppendUint64(wire.AppendRank(append(b, kindEvict), r.Rank), r.Incarnation)
+}
+
 func (r Introduce) append(b []byte) []byte { return r.Question.Encode(append(b, kindIntroduce)) }
+
+func (r Compare) append(b []byte) []byte {
+	return r.Settings.Encode(appendContact(append(b, kindCompare), &r.From))
+}
 
 func (r Force) append(b []byte) []byte {
 	b = wire.AppendUint64(append(b, kindForce), r.View)
@@ -134,9 +155,19 @@ func Decode(b []byte) (Request, error) {
 	case kindRaise:
 		r := Raise{Version: d.Uint16()}
 		return r, d.Finish()
+	case kindEvict:
+		r := Evict{d.Rank(), d.Uint64()}
+		return r, d.Finish()
 	case kindIntroduce:
 		q, err := DecodeQuestion(d.Rest())
 		return Introduce{q}, err
+	case kindCompare:
+		from := decodeContact(&d)
+		if err := d.Err(); err != nil {
+			return nil, err
+		}
+		settings, err := DecodeSettings(d.Rest())
+		return Compare{from, settings}, err
 	default:
 		return nil, fmt.Errorf("request of kind %d", kind)
 	}

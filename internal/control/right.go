@@ -16,10 +16,12 @@ func RightOf(request Request) (door.Right, door.Claim) {
 		return door.Enter, door.Claim{ID: r.Candidate.Identity, Address: r.Candidate.Address}
 	case Founding:
 		return door.Enter, door.Claim{ID: r.From.ID, Address: r.From.Address}
+	case Compare:
+		return door.Enter, door.Claim{ID: r.From.ID, Address: r.From.Address}
 	case CatchUp:
 		return door.Enter, door.Claim{Address: r.Address}
 	case Confirm, Decisions:
 		return door.Enter, door.Claim{}
 	}
-	return door.Operate, door.Claim{} // Force and Raise, and what is added without a right of its own
+	return door.Operate, door.Claim{} // Force, Raise and Evict, and what is added without a right of its own
 }

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/dedup"
 )
@@ -61,4 +64,52 @@ func TestEventsAreBounded(t *testing.T) {
 	if _, changed := c.Changed("0", io.EOF); !changed {
 		t.Error("all are still remembered")
 	}
+}
+
+// What the other side chooses is not part of the class of a cause (case 94).
+func TestClassIsNotTheCallers(t *testing.T) {
+	for _, c := range [][2]string{
+		{`group "shop", not "rv"`, `group "sh\"op] [x", not "rv"`},
+		{"tls: client offered only unsupported versions: [303 a0a]", "tls: client offered only unsupported versions: [[302] 301 b0b]"},
+		{"rank 7 is taken", "rank 1234 is taken"},
+		{`unfinished "quote`, `unfinished "another quote`},
+	} {
+		if a, b := dedup.Class(errors.New(c[0])), dedup.Class(errors.New(c[1])); a != b || a == "" {
+			t.Errorf("%q and %q: %q and %q", c[0], c[1], a, b)
+		}
+	}
+	if a, b := dedup.Class(io.EOF), dedup.Class(io.ErrUnexpectedEOF); a == b {
+		t.Errorf("two causes are of class %q", a)
+	}
+	if n := len(dedup.Class(errors.New(strings.Repeat("x", 1<<20)))); n > 1000 {
+		t.Errorf("a class has %d bytes", n)
+	}
+}
+
+// Others cause at most 6 lines in a second, whatever they say and wherever they come from. What
+// they have not caused in time, they cause later.
+func TestForeignLinesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f dedup.Foreign
+		lines := make(map[int]int)
+		for i := range 480 * 30 {
+			cause := errors.New(strings.Repeat("x", 1+i%150)) // each has its own class
+			if _, changed := f.Changed(fmt.Sprint("host ", i%1100), cause); changed {
+				lines[i/480]++
+			}
+			time.Sleep(time.Second / 480)
+		}
+		for second, n := range lines {
+			if n > 6 {
+				t.Errorf("%d lines in second %d", n, second)
+			}
+		}
+		if len(lines) < 30 {
+			t.Errorf("lines in %d seconds of 30", len(lines))
+		}
+		time.Sleep(time.Second)
+		if _, changed := f.Changed("another host", io.EOF); !changed {
+			t.Error("a later event has no line")
+		}
+	})
 }

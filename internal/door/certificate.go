@@ -11,35 +11,58 @@ import (
 
 // A certificate names members in one of two ways:
 //
-//   - A URI spiffe://TRUST-DOMAIN/pleach/GROUP/ID names one member of one group, and
-//     spiffe://TRUST-DOMAIN/pleach-operator/GROUP the operators of a group. A certificate
-//     with such URIs is for these only.
-//   - Without such a URI, a DNS name that equals a member's ID is for that member, and
-//     the name or IP address of a host is for the members whose addresses have that
-//     host.
+//   - By URI: spiffe://TRUST-DOMAIN/pleach/GROUP/ID names one member of one group,
+//     spiffe://TRUST-DOMAIN/pleach-operator/GROUP the operators of a group, and
+//     spiffe://TRUST-DOMAIN/pleach-observer/GROUP processes that only observe it. A
+//     certificate with such a URI is valid for nothing else.
+//   - Without such a URI, by name: a DNS name that equals a member's ID is valid for that
+//     member, and the name or IP address of a host for the members on that host. A group
+//     whose members have URIs accepts no such certificate (Door.URIs): the same authority
+//     may have issued it to a web server or a workload of a service mesh.
 
-// Covers reports whether a certificate is for a member. An empty ID stands for any member
-// at the address.
+// Covers reports whether a certificate is valid for a member. An empty ID stands for any
+// member at the address.
 func (d *Door) Covers(leaf *x509.Certificate, id, address string) bool {
 	uris := urisOf(leaf)
 	if len(uris) == 0 {
-		return id != "" && slices.Contains(leaf.DNSNames, id) || leaf.VerifyHostname(cmp.Or(d.ServerName, HostOf(address))) == nil
+		return !d.URIs && (id != "" && slices.Contains(leaf.DNSNames, id) || leaf.VerifyHostname(cmp.Or(d.ServerName, HostOf(address))) == nil)
 	}
-	return slices.ContainsFunc(uris, func(u uri) bool { return !u.operator && u.group == d.Group && (id == "" || u.id == id) })
+	return slices.ContainsFunc(uris, func(u uri) bool { return u.kind == memberURI && u.group == d.Group && (id == "" || u.id == id) })
 }
 
 // NamesID reports whether a certificate names an ID, and not only its host.
 func (d *Door) NamesID(leaf *x509.Certificate, id string) bool {
-	return slices.Contains(urisOf(leaf), uri{group: d.Group, id: id}) || slices.Contains(leaf.DNSNames, id)
+	return slices.Contains(urisOf(leaf), uri{group: d.Group, id: id}) || !d.URIs && slices.Contains(leaf.DNSNames, id)
 }
 
-// uri is what a URI of a certificate says.
+// HasMemberURI reports whether a certificate names a member of any group by URI.
+func HasMemberURI(leaf *x509.Certificate) bool {
+	return slices.ContainsFunc(urisOf(leaf), func(u uri) bool { return u.kind == memberURI })
+}
+
+// uri is one parsed Pleach URI of a certificate.
 type uri struct {
-	group, id string
-	operator  bool
+	group, id string // id is empty unless kind is memberURI
+	kind      uriKind
 }
 
-// urisOf returns the members and operators that the URIs of a certificate name.
+// uriKind is the role that a URI grants.
+type uriKind uint8
+
+const (
+	memberURI uriKind = iota
+	operatorURI
+	observerURI
+)
+
+// observes reports whether a URI grants the right to observe a group. A group whose name
+// ends with a slash is the backbone of a fleet: its members and observers also observe the
+// groups of the fleet's zones, whose names begin with it, to find their gateways.
+func (u *uri) observes(group string) bool {
+	return u.group == group || u.kind != operatorURI && strings.HasSuffix(u.group, "/") && strings.HasPrefix(group, u.group)
+}
+
+// urisOf returns the Pleach URIs of a certificate.
 func urisOf(leaf *x509.Certificate) (all []uri) {
 	for _, u := range leaf.URIs {
 		if named, ok := parseURI(u); ok {
@@ -49,7 +72,7 @@ func urisOf(leaf *x509.Certificate) (all []uri) {
 	return all
 }
 
-// parseURI parses the URI of a member or of operators. Group and ID may be
+// parseURI parses the URI of a member, of operators or of observers. Group and ID may be
 // percent-encoded.
 func parseURI(u *url.URL) (uri, bool) {
 	parts := strings.Split(u.EscapedPath(), "/")
@@ -61,7 +84,9 @@ func parseURI(u *url.URL) (uri, bool) {
 	case err != nil:
 		return uri{}, false
 	case len(parts) == 3 && parts[1] == "pleach-operator":
-		return uri{group: group, operator: true}, true
+		return uri{group: group, kind: operatorURI}, true
+	case len(parts) == 3 && parts[1] == "pleach-observer":
+		return uri{group: group, kind: observerURI}, true
 	case len(parts) != 4 || parts[1] != "pleach":
 		return uri{}, false
 	}

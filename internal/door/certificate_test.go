@@ -2,6 +2,7 @@ package door
 
 import (
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/url"
 	"testing"
@@ -75,6 +76,8 @@ func TestRights(t *testing.T) {
 		"spiffe://x/pleach-operator/shop":   observe | operate,
 		"spiffe://x/pleach-operator/bank":   0,
 		"spiffe://x/pleach-operator/shop/x": observe | enter, // not ours: a certificate without names
+		"spiffe://x/pleach-observer/shop":   observe,
+		"spiffe://x/pleach-observer/bank":   0,
 		"10.0.0.1":                          observe | enter | decide | operate,
 		"10.0.0.2":                          observe | enter,
 		"web-0":                             observe | enter | decide | operate,
@@ -100,6 +103,49 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// A group whose members have URIs accepts no certificate of the same authority without one,
+// whatever names it has: that of a service mesh's workload, of a web server on a member's host,
+// or of a host that is called like a member.
+func TestURIGroupRefusesOtherCertificates(t *testing.T) {
+	d := Door{Group: "shop", TLS: true, URIs: true, Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") }}
+	for _, names := range [][]string{nil, {"spiffe://x/ns/shop/sa/cart"}, {"10.0.0.1"}, {"10.0.0.2"}, {"web-0"}, {"spiffe://x/ns/shop/sa/cart", "web-0", "10.0.0.1"}} {
+		leaf := certificate(t, names...)
+		for _, right := range []Right{Observe, Enter, Decide, Operate} {
+			if err := d.Check([]*x509.Certificate{leaf}, right, Claim{}); !errors.Is(err, ErrRight) {
+				t.Errorf("%v may %s: %v", names, right, err)
+			}
+		}
+		if err := d.Check([]*x509.Certificate{leaf}, Enter, Claim{"web-0", "10.0.0.1:7000"}); !errors.Is(err, ErrRight) {
+			t.Errorf("%v enters as web-0: %v", names, err)
+		}
+		if d.NamesID(leaf, "web-0") {
+			t.Errorf("%v names web-0", names)
+		}
+	}
+}
+
+// Members and observers of a fleet's backbone observe its zones, and nothing more.
+func TestBackboneObservesZones(t *testing.T) {
+	for name, want := range map[string]bool{
+		"spiffe://x/pleach/shop%2F/a%2Fa0":       true,
+		"spiffe://x/pleach-observer/shop%2F":     true,
+		"spiffe://x/pleach-operator/shop%2F":     false, // of the backbone only
+		"spiffe://x/pleach/shop/a0":              false,
+		"spiffe://x/pleach/sho%2F/a0":            false,
+		"spiffe://x/pleach-observer/shop%2Fb":    true,
+		"spiffe://x/pleach-observer/shop%2Fb%2F": false,
+	} {
+		d := Door{Group: "shop/b", TLS: true, URIs: true}
+		chain := []*x509.Certificate{certificate(t, name)}
+		if err := d.Check(chain, Observe, Claim{}); (err == nil) != want {
+			t.Errorf("%s observes: %v, want %v", name, err, want)
+		}
+		if d.Check(chain, Enter, Claim{}) == nil || d.Check(chain, Operate, Claim{}) == nil {
+			t.Errorf("%s does more than observe", name)
+		}
+	}
+}
+
 // FuzzURI parses what a certificate may hold.
 func FuzzURI(f *testing.F) {
 	f.Add("spiffe://example.org/pleach/shop/web-0")
@@ -114,8 +160,8 @@ func FuzzURI(f *testing.F) {
 		if !ok {
 			return
 		}
-		if m.operator {
-			m.operator, m.id = false, "x"
+		if m.kind != memberURI {
+			m.kind, m.id = memberURI, "x"
 		}
 		again := &url.URL{Scheme: "spiffe", Host: "x", Path: "/pleach/" + m.group + "/" + m.id, RawPath: "/pleach/" + url.PathEscape(m.group) + "/" + url.PathEscape(m.id)}
 		if got, ok := parseURI(again); !ok || got != m {

@@ -20,7 +20,7 @@ const (
 	Enter
 	// Decide is to be believed in what the group has decided.
 	Decide
-	// Operate is to force a view and to raise the version.
+	// Operate is to force a view, to raise the version and to evict a member.
 	Operate
 )
 
@@ -45,6 +45,11 @@ type Door struct {
 	// all of them have.
 	TLS        bool
 	ServerName string
+	// URIs says that this process's own certificate names a member by URI. Certificates
+	// without a Pleach URI then grant nothing.
+	URIs bool
+	// Deny has what is denied although its certificate is valid. If nil, nothing is.
+	Deny *Deny
 	// Members yields the IDs and addresses of the members that are known. If nil, none is.
 	Members iter.Seq2[string, string]
 }
@@ -65,29 +70,40 @@ func (d *Door) Check(chain []*x509.Certificate, right Right, claim Claim) error 
 	switch {
 	case right == Enter && claim != (Claim{}):
 		if !d.Covers(leaf, claim.ID, claim.Address) {
-			return fmt.Errorf("%w: one for %v is not for %q at %s", ErrRight, NamesOf(leaf), claim.ID, claim.Address)
+			return fmt.Errorf("%w: one for %v is not for %q at %s%s", ErrRight, NamesOf(leaf), claim.ID, claim.Address, d.uriHint(leaf))
 		}
 	case !d.allows(leaf, right):
-		return fmt.Errorf("%w: one for %v may not %s in %q", ErrRight, NamesOf(leaf), right, d.Group)
+		return fmt.Errorf("%w: one for %v may not %s in %q%s", ErrRight, NamesOf(leaf), right, d.Group, d.uriHint(leaf))
 	}
-	return nil
+	return d.Deny.Check(leaf, claim.ID)
 }
 
-// allows reports whether a certificate gives a right. One without URIs names no group: all
-// that the authority has given one may observe, and those of the members' own hosts operate.
+// uriHint explains the refusal of a certificate without a Pleach URI.
+func (d *Door) uriHint(leaf *x509.Certificate) string {
+	if d.URIs && len(urisOf(leaf)) == 0 {
+		return ": members of this group have certificates with a URI spiffe://TRUST-DOMAIN/pleach/GROUP/ID, and it has none"
+	}
+	return ""
+}
+
+// allows reports whether a certificate grants a right. Without URIs a certificate names no
+// group: in a group that accepts such certificates, each one of the authority may observe and
+// enter, and those of the members' own hosts operate.
 func (d *Door) allows(leaf *x509.Certificate, right Right) bool {
 	uris := urisOf(leaf)
-	operator := slices.Contains(uris, uri{group: d.Group, operator: true})
-	member := len(uris) == 0 || slices.ContainsFunc(uris, func(u uri) bool { return !u.operator && u.group == d.Group })
+	if len(uris) == 0 && d.URIs {
+		return false
+	}
+	member := len(uris) == 0 || slices.ContainsFunc(uris, func(u uri) bool { return u.kind == memberURI && u.group == d.Group })
 	switch right {
 	case Observe:
-		return operator || member
+		return member || slices.ContainsFunc(uris, func(u uri) bool { return u.observes(d.Group) })
 	case Enter:
 		return member
 	case Decide:
 		return member && d.isMember(leaf)
 	case Operate:
-		return operator || member && d.isMember(leaf)
+		return slices.Contains(uris, uri{group: d.Group, kind: operatorURI}) || member && d.isMember(leaf)
 	}
 	return false
 }

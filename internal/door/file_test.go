@@ -25,5 +25,8 @@ func TestCheckFile(t *testing.T) {
 		if err := CheckFile(file); (err == nil) != want {
 			t.Errorf("%04o: %v", mode, err)
 		}
+		if err := CheckWriters(file); (err == nil) != (mode&0o002 == 0) {
+			t.Errorf("writers of %04o: %v", mode, err)
+		}
 	}
 }

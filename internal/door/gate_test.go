@@ -95,12 +95,12 @@ func TestAccountsAreBounded(t *testing.T) {
 			v.Leave(false)
 		}
 	}
-	if len(g.hosts) > maxHosts+1 {
+	if len(g.hosts) > maxHosts+g.Visits+g.Waiting {
 		t.Errorf("%d accounts", len(g.hosts))
 	}
 	now = now.Add(time.Hour)
 	g.Enter(from(9 * maxHosts)).Leave(true)
-	if len(g.hosts) > 1 {
+	if len(g.hosts) > 1 || g.proved.order.Len() > 1 {
 		t.Errorf("%d accounts an hour later", len(g.hosts))
 	}
 }
@@ -167,5 +167,74 @@ func TestSlots(t *testing.T) {
 	leave()
 	if len(s.hosts) != 1 {
 		t.Errorf("%d hosts are known", len(s.hosts))
+	}
+}
+
+// More addresses than there are accounts hold handshakes and come in vain: case 99. Hosts of
+// members and hosts that have proved something are let in, and their handshakes are not closed
+// for strangers. So is a stranger whose handshake is short.
+func TestKnownHostsHavePriority(t *testing.T) {
+	now := time.Unix(1, 0)
+	g := Gate{Visits: 256, Waiting: 256, now: func() time.Time { return now }, Member: func(host string) bool { return host == "10.9.0.1" }}
+	member, proved := &caller{from: "10.9.0.1:1"}, &caller{from: "10.9.0.2:1"}
+	g.Enter(proved).Leave(true)
+	number := 0
+	step := time.Second / 600
+	flood := func(visits int) {
+		for range visits {
+			number++
+			now = now.Add(step)
+			if v := g.Enter(from(number)); v != nil && number%2 == 0 {
+				v.Leave(false)
+			}
+		}
+	}
+	for range 20 {
+		flood(600)
+		for i, c := range []*caller{member, proved, {from: fmt.Sprintf("10.9.1.%d:1", number%250)}} {
+			v := g.Enter(c)
+			if v == nil {
+				t.Fatalf("caller %d is turned away: %+v", i, g.Stats())
+			}
+			flood(100)
+			if c.closed {
+				t.Fatalf("the handshake of caller %d was closed for others", i)
+			}
+			v.Leave(i == 1)
+		}
+	}
+	// At any rate, strangers cost a bounded number of handshakes, and known hosts get in.
+	step = time.Microsecond
+	turned := g.Stats().TurnedAway
+	flood(3 * strangersCredit)
+	if g.Stats().TurnedAway-turned < strangersCredit || len(g.hosts) > maxHosts+g.Visits+g.Waiting {
+		t.Errorf("%d strangers were turned away, and there are %d accounts", g.Stats().TurnedAway-turned, len(g.hosts))
+	}
+	for i, c := range []*caller{member, proved} {
+		if v := g.Enter(c); v == nil {
+			t.Errorf("known host %d is turned away", i)
+		} else {
+			flood(strangersRefill)
+		}
+		if c.closed {
+			t.Errorf("the handshake of known host %d was closed for strangers", i)
+		}
+	}
+}
+
+// Strangers leave a quarter of the requests that may wait to known hosts.
+func TestWaitingStrangersLeaveRoom(t *testing.T) {
+	g := Gate{Visits: 16, Waiting: 16}
+	g.Enter(&caller{from: "10.9.0.2:1"}).Leave(true)
+	for i := range 12 {
+		if !g.Enter(from(i)).Wait() {
+			t.Fatalf("stranger %d does not wait", i)
+		}
+	}
+	if g.Enter(from(12)).Wait() {
+		t.Error("strangers may take all places")
+	}
+	if !g.Enter(&caller{from: "10.9.0.2:1"}).Wait() {
+		t.Error("a known host has no place")
 	}
 }

@@ -7,24 +7,41 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
+	"slices"
 	"time"
 )
 
 // Certificates expire, and authorities are replaced, while members run. So every new
 // connection uses what the files hold at that time.
 
-// reloadInterval is how often files are looked at, at most.
-const reloadInterval = time.Second
-
 // Files returns a config that follows the PEM files of a certificate, its key and the
 // authorities of a group.
 func Files(cert, key, ca string) (*tls.Config, error) {
-	f := &files{paths: [3]string{cert, key, ca}}
-	if _, err := f.current(nil); err != nil {
+	f := &followed[*tls.Config]{paths: []string{cert, key, ca}, load: func() (*tls.Config, error) { return loadTLS(cert, key, ca) }}
+	if err := f.begin(); err != nil {
 		return nil, err
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: f.current}, nil
+	current := func(*tls.ClientHelloInfo) (*tls.Config, error) { return f.current(), nil }
+	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: current}, nil
+}
+
+func loadTLS(cert, key, ca string) (*tls.Config, error) {
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s: there is no certificate in it: it must be a PEM file", ca)
+	}
+	if err := CheckFile(key); err != nil {
+		return nil, err
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("%s and %s: %w", cert, key, err)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool}, nil
 }
 
 // Present returns the config that a new connection would have.
@@ -47,6 +64,25 @@ func Leaf(chain *tls.Certificate) (*x509.Certificate, error) {
 	return x509.ParseCertificate(chain.Certificate[0])
 }
 
+// NamesMember reports whether a config's own certificate names a member by URI. A certificate
+// that only a callback knows is asked for as an outgoing or incoming connection would.
+func NamesMember(c *tls.Config) bool {
+	config, err := Present(c)
+	if err != nil {
+		return false
+	}
+	chains := config.Certificates
+	if config.GetCertificate != nil {
+		if chain, err := config.GetCertificate(&tls.ClientHelloInfo{}); err == nil && chain != nil {
+			chains = append(slices.Clone(chains), *chain)
+		}
+	}
+	return slices.ContainsFunc(chains, func(chain tls.Certificate) bool {
+		leaf, err := Leaf(&chain)
+		return err == nil && HasMemberURI(leaf)
+	})
+}
+
 // Expiry returns when the first of a config's certificates expires. It is zero if there is
 // none, or it is not known before a connection asks for it.
 func Expiry(c *tls.Config) (first time.Time) {
@@ -63,69 +99,4 @@ func Expiry(c *tls.Config) (first time.Time) {
 		}
 	}
 	return first
-}
-
-// files is what the files have held when they were last good.
-type files struct {
-	paths [3]string // certificate, key, authorities
-
-	mu     sync.Mutex
-	config *tls.Config
-	stamps [3]stamp
-	looked time.Time
-}
-
-// stamp tells whether a file has changed.
-type stamp struct {
-	modified time.Time
-	size     int64
-}
-
-// current is the GetConfigForClient of the config.
-func (f *files) current(*tls.ClientHelloInfo) (*tls.Config, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.config != nil && time.Since(f.looked) < reloadInterval {
-		return f.config, nil
-	}
-	f.looked = time.Now()
-	stamps := f.stat()
-	if f.config != nil && stamps == f.stamps {
-		return f.config, nil
-	}
-	switch c, err := f.load(); {
-	case err == nil:
-		f.config, f.stamps = c, stamps
-	case f.config == nil:
-		return nil, err
-	}
-	return f.config, nil
-}
-
-func (f *files) stat() (stamps [3]stamp) {
-	for i, path := range f.paths {
-		if info, err := os.Stat(path); err == nil {
-			stamps[i] = stamp{info.ModTime(), info.Size()}
-		}
-	}
-	return stamps
-}
-
-func (f *files) load() (*tls.Config, error) {
-	pem, err := os.ReadFile(f.paths[2])
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s: there is no certificate in it: it must be a PEM file", f.paths[2])
-	}
-	if err := CheckFile(f.paths[1]); err != nil {
-		return nil, err
-	}
-	pair, err := tls.LoadX509KeyPair(f.paths[0], f.paths[1])
-	if err != nil {
-		return nil, fmt.Errorf("%s and %s: %w", f.paths[0], f.paths[1], err)
-	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool}, nil
 }

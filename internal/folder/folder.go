@@ -90,7 +90,7 @@ func Lock(path string) (*os.File, error) {
 
 // openPrivate opens a file for this user alone, whatever its mode was.
 func openPrivate(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, flags, 0o600)
+	f, err := os.OpenFile(path, flags|door.NoFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -56,15 +56,18 @@ type Link struct {
 	quorum    bool                   // the job continues only with a quorum
 	reached   atomic.Bool            // a peer has been up
 	accused   map[int]error          // by rank: why it is to be removed
-	alone     chan uint64            // takes the view of a process that has reached no other
+	reporter  *Reporter
+	members   []engine.Member // the job's processes in the last view
+	alone     chan uint64     // takes the view of a process that has reached no other
 }
 
 // New makes a link that knows the first view. SetEngine and Open follow.
 func New(c Config) (*Link, error) {
 	p := &Link{
 		opened: make(chan struct{}), seen: make(map[protocol.Rank]bool), processes: c.Processes, logger: c.Logger,
-		accused: make(map[int]error), quorum: c.Quorum, alone: make(chan uint64, 1),
+		accused: make(map[int]error), quorum: c.Quorum, alone: make(chan uint64, 1), reporter: NewReporter(),
 	}
+	p.members = p.MembersOf(&c.View)
 	e, err := p2p.New(p2p.Config{
 		Rank:  c.Rank,
 		Alloc: func(bytes int) []byte { return p.engine.Buffer(bytes) },
@@ -82,6 +85,18 @@ func (p *Link) SetEngine(e *engine.Engine) { p.engine = e }
 
 // Engine returns the engine.
 func (p *Link) Engine() *engine.Engine { return p.engine }
+
+// Leave tells the launcher that this process leaves the job.
+func (p *Link) Leave() { p.reporter.Left() }
+
+// Complete tells the launcher that the processes of the last view have agreed on the end of the job.
+func (p *Link) Complete() {
+	var members []engine.Member
+	if g := p.group.Load(); g != nil {
+		_ = (*g).Do(func() { members = p.members })
+	}
+	p.reporter.Complete(members)
+}
 
 // Reached reports whether another process has been reached since the start.
 func (p *Link) Reached() bool { return p.reached.Load() }
@@ -125,6 +140,8 @@ func (p *Link) Install(now protocol.Time, v *membership.View) {
 		return
 	}
 	p.engine.InstallMembers(v.Number, members)
+	p.reporter.Changed(v.Number, p.members, members)
+	p.members = members
 	p.tellRemoved(v.Number, members)
 	p.changed.Notify()
 }
@@ -252,6 +269,18 @@ func (p *Link) wait(ctx context.Context, a *attempt) error {
 		case <-(*g).Done():
 			return (*g).Err()
 		}
+	}
+}
+
+// EvictStuck reports a process that holds up a call as one that has failed. A process that has
+// never been up may not have started yet: Config.StartTimeout bounds that.
+func (p *Link) EvictStuck(rank int, why error) {
+	started := false
+	if g := p.group.Load(); g != nil {
+		_ = (*g).Do(func() { started = p.seen[protocol.Rank(rank)] })
+	}
+	if started {
+		p.Evict(rank, why)
 	}
 }
 

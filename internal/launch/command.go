@@ -27,6 +27,9 @@ type Command struct {
 	// nil, output is discarded. Writes of one process to one stream do not
 	// overlap.
 	Stdout, Stderr io.Writer
+	// Reports, if not nil, gets what a World in the process tells the launcher: see
+	// package internal/job. Only processes of a rank have it.
+	Reports io.Writer
 	// Input asks for a pipe to the standard input: [Process.Input]. Without, the
 	// process reads nothing.
 	Input bool
@@ -40,8 +43,8 @@ type Command struct {
 func Start(c Command) (*Process, error) { return start(c, os.Environ(), c.Files) }
 
 // FilesPerProcess is how many files a running process takes in the one that
-// started it: two pipes and a handle.
-const FilesPerProcess = 3
+// started it: three pipes and a handle.
+const FilesPerProcess = 4
 
 // stopTimeout is how long a process may take to end after its input has.
 const stopTimeout = 20 * time.Second

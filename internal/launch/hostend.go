@@ -148,7 +148,7 @@ func (h *hostEnd) start(o *order) {
 	env := append(append([]string{}, h.program.Env...), o.Env...)
 	p, err := h.sockets.Start(o.Rank, Command{
 		Program: h.path, Args: h.program.Args, Env: env, DieWithParent: true, Input: o.Kind == orderStartWithInput,
-		Stdout: h.stream(eventStdout, o.Rank), Stderr: h.stream(eventStderr, o.Rank),
+		Stdout: h.stream(eventStdout, o.Rank), Stderr: h.stream(eventStderr, o.Rank), Reports: h.stream(eventReport, o.Rank),
 	})
 	if err != nil {
 		h.tell(event{Rank: o.Rank}, err)

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // ownFiles is how many files this process needs for itself.
@@ -25,6 +27,9 @@ type Job struct {
 	Faults []Fault
 	// Respawn starts a process that a signal or a panic has ended anew, under its rank.
 	Respawn bool
+	// Strict counts every process that failed, even if the others have completed the job
+	// without it.
+	Strict bool
 	// Grace is how long processes may take to end after they were asked to.
 	Grace time.Duration
 	// Stdin is handed to rank 0, if not nil.
@@ -68,6 +73,9 @@ type running struct {
 	// is there.
 	triggers []*trigger
 	matched  chan *trigger
+	// told gets what processes say of the job, and membership is what is known from it.
+	told       chan report
+	membership membership
 	// missed are faults whose process had ended: the failure did not happen.
 	missed []Fault
 	// interrupted is why all processes were asked to end, or nil.
@@ -110,6 +118,7 @@ type rankProcess struct {
 	rank    int
 	ended   bool
 	killed  *Fault // by which it was killed, or nil
+	evicted string // why it was killed as one that was removed from the job, or ""
 	stopped bool   // by a fault, for good
 	asked   bool   // to end, with all others
 	again   bool   // it replaces a process of its rank
@@ -147,6 +156,7 @@ func Run(j Job) (*Report, error) {
 	r := &running{Job: j, ranks: ranks, ended: make(chan *rankProcess, j.Size), respawned: make([]int, j.Size)}
 	r.Faults, r.triggers = splitTriggers(j.Faults)
 	r.matched = make(chan *trigger, len(r.triggers))
+	r.told, r.membership = make(chan report, 64), newMembership(j.Size)
 	if err := r.start(); err != nil {
 		return nil, err
 	}
@@ -164,7 +174,7 @@ func (j *Job) open(group string) (starter, error) {
 
 // checkOpenFiles says what to do before the work fails half way.
 func (j *Job) checkOpenFiles() error {
-	limit, ok := OpenFileLimit()
+	limit, ok := door.OpenFileLimit()
 	need := uint64(FilesPerProcess*j.Size + ownFiles)
 	if j.Hosts != nil || !ok || need <= limit {
 		return nil
@@ -197,7 +207,7 @@ func (r *running) startRank(rank int, env []string) (*rankProcess, error) {
 	input := rank == 0 && r.Stdin != nil && r.respawned[0] == 0
 	started, err := r.ranks.startRank(rank, Command{
 		Program: r.Program, Args: r.Args, Env: env,
-		Stdout: stdout, Stderr: stderr, Input: input, DieWithParent: true,
+		Stdout: stdout, Stderr: stderr, Reports: &reports{rank: rank, to: r.told}, Input: input, DieWithParent: true,
 	})
 	if err != nil {
 		return nil, err
@@ -231,6 +241,10 @@ func (r *running) wait(signals <-chan os.Signal) {
 		case t := <-r.matched:
 			r.injectTriggered(t)
 			timer.Reset(r.untilFault())
+		case t := <-r.told:
+			r.handleReport(t)
+		case <-r.membership.expired:
+			r.killRemoved(false)
 		case s := <-signals:
 			r.interrupt(&InterruptedError{s})
 		case err := <-r.Output.broken:
@@ -239,6 +253,9 @@ func (r *running) wait(signals <-chan os.Signal) {
 			r.Output.notice("%d processes have not ended in %v: killing them", r.alive, r.Grace)
 			r.each(worker.Kill)
 		}
+	}
+	for len(r.told) > 0 { // before the last process ended
+		r.handleReport(<-r.told)
 	}
 	for len(r.matched) > 0 { // lines that were the last ones
 		r.inject((<-r.matched).fault)
@@ -283,20 +300,21 @@ func (r *running) end(p *rankProcess) {
 	if r.respawn(p, o) {
 		return
 	}
-	if o.Kind == Failed && r.interrupted == nil {
+	if o.Kind == Failed && r.interrupted == nil && p.evicted == "" {
 		r.Output.notice("rank %d: %s after %v", p.rank, o.Text, o.After)
 	}
 	r.endStopped()
 }
 
-// endStopped kills the processes that are stopped for good when no other is
-// left: nothing will ever happen again.
+// endStopped kills the processes that are stopped for good, or removed from the job, when no
+// other is left: nothing will ever happen again.
 func (r *running) endStopped() {
 	for _, p := range r.processes {
-		if !p.ended && !p.stopped {
+		if !p.ended && !p.stopped && !r.removed(p) {
 			return
 		}
 	}
+	r.killRemoved(true)
 	r.each(worker.Kill)
 }
 
@@ -325,6 +343,7 @@ func (r *running) inject(f Fault) {
 		r.missed = append(r.missed, f)
 	case f.Kind == FaultKill:
 		p.killed = &f
+		r.Output.notice("killing rank %d after %v (%v)", f.Rank, r.since(), f)
 		p.Kill()
 	case f.Kind == FaultStop:
 		p.stopped = f.Lasts == 0

@@ -15,7 +15,7 @@ import (
 
 // greeting is the first line of a host's end, behind whatever the shell's start files print.
 // Its number changes with the messages.
-const greeting = "pleach host 1"
+const greeting = "pleach host 2"
 
 const (
 	// beat is how often a host's end says that it is there.
@@ -86,6 +86,7 @@ const (
 	eventStderr
 	eventTaken
 	eventEnded
+	eventReport
 )
 
 // encoder writes messages of several goroutines.

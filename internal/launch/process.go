@@ -2,9 +2,11 @@ package launch
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 )
@@ -46,6 +48,14 @@ func start(c Command, env []string, files []*os.File) (_ *Process, err error) {
 	}
 	if err := p.connect(c); err != nil {
 		return nil, err
+	}
+	if c.Reports != nil {
+		reports, err := p.pipeTo(c.Reports)
+		if err != nil {
+			return nil, err
+		}
+		p.cmd.Env = append(p.cmd.Env, fmt.Sprintf("%s=%d", reportVariable, 3+len(files)))
+		p.cmd.ExtraFiles = append(slices.Clone(files), reports)
 	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, err

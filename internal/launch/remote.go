@@ -259,6 +259,8 @@ func (h *remote) receive() {
 			_, _ = p.stdout.Write(e.Output) // see drain.copyTo
 		case eventStderr:
 			_, _ = p.stderr.Write(e.Output)
+		case eventReport:
+			_, _ = p.reports.Write(e.Output)
 		case eventTaken:
 			p.taken <- struct{}{}
 		case eventEnded:
@@ -304,7 +306,7 @@ func (all remotes) startRank(rank int, c Command) (worker, error) {
 		i--
 	}
 	h := all[i]
-	p := &remoteProcess{host: h, rank: rank, stdout: c.Stdout, stderr: c.Stderr, taken: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &remoteProcess{host: h, rank: rank, stdout: c.Stdout, stderr: c.Stderr, reports: c.Reports, taken: make(chan struct{}, 1), ended: make(chan struct{})}
 	h.mu.Lock()
 	h.processes[rank] = p
 	lost := h.lost
@@ -342,6 +344,7 @@ type remoteProcess struct {
 	host           *remote
 	rank           int
 	stdout, stderr io.Writer
+	reports        io.Writer
 	taken          chan struct{} // the host has written its input
 	ended          chan struct{}
 	how            exit

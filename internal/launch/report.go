@@ -17,6 +17,9 @@ type Report struct {
 	// Interrupted is why all processes were asked to end, or nil. It is an
 	// [*InterruptedError] if a signal came.
 	Interrupted error
+	// Complete says that processes have agreed on the end of the job, that all of them exited
+	// with 0, and that every other one was removed from the job before: its work was taken over.
+	Complete bool
 }
 
 // Outcome is how a process ended.
@@ -37,6 +40,8 @@ const (
 	Ended
 	// Failed processes ended by themselves, and not with 0.
 	Failed
+	// Survived failures are of processes that were removed from the job, which the others completed.
+	Survived
 )
 
 // FirstFailure returns the failure that came first.
@@ -55,6 +60,12 @@ func (r *running) report() *Report {
 		report.Outcomes = append(report.Outcomes, r.outcome(p))
 	}
 	r.forgiveLate(report.Outcomes)
+	report.Complete = r.membership.completedBy(report.Outcomes)
+	for i := range report.Outcomes {
+		if o := &report.Outcomes[i]; report.Complete && o.Kind == Failed && !r.Strict {
+			o.Kind = Survived
+		}
+	}
 	if r.interrupted != nil {
 		return report
 	}
@@ -81,6 +92,8 @@ func (r *running) outcome(p *rankProcess) Outcome {
 		o.Kind, o.Text = Succeeded, "exit code 0"
 	case killed && p.killed != nil:
 		o.Kind, o.Text = Ended, "killed on purpose"
+	case killed && p.evicted != "":
+		o.Kind, o.Text = Failed, p.evicted
 	case killed && p.stopped:
 		o.Kind, o.Text = Ended, "stopped on purpose, ended with the others"
 	case p.asked && (killed || e.signal == syscall.SIGTERM):
@@ -91,6 +104,9 @@ func (r *running) outcome(p *rankProcess) Outcome {
 		o.Kind, o.Text = Failed, fmt.Sprintf("crashed (%v)", e.signal)
 	default:
 		o.Kind, o.Text = Failed, fmt.Sprintf("exit code %d", e.code)
+	}
+	if gone := r.membership.removed[p.rank]; gone != nil && o.Kind == Failed && p.evicted == "" && e.lost == "" {
+		o.Text += fmt.Sprintf(", removed from the job in view %d", gone.view)
 	}
 	return o
 }

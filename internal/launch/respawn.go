@@ -50,6 +50,7 @@ func (r *running) respawn(p *rankProcess, o Outcome) bool {
 	}
 	r.Output.notice("rank %d: %s after %v, and started anew", p.rank, o.Text, o.After)
 	next.again = true
+	r.membership.forget(p.rank)
 	r.processes[p.rank] = next
 	r.alive++
 	return true

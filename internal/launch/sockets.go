@@ -113,7 +113,7 @@ func (s *Sockets) startRank(rank int, c Command) (worker, error) { return s.Star
 // ownedVariables are those that a launcher sets for each of its processes.
 var ownedVariables = []string{
 	"PLEACH_RANK", "PLEACH_LOCAL_RANK", "PLEACH_SIZE", "PLEACH_GROUP", "PLEACH_SECRET", "PLEACH_LISTEN_FD",
-	"PLEACH_ADDRESSES", "PLEACH_ADDRESS_FILE", replacementVariable,
+	"PLEACH_ADDRESSES", "PLEACH_ADDRESS_FILE", replacementVariable, reportVariable,
 }
 
 // environment is this process's own with the variables that package bootstrap

@@ -63,6 +63,10 @@ type Membership struct {
 	// Began has the candidates that the group began with, by agreement. It is nil if the
 	// process has joined.
 	Began []founding.Candidate
+	// Sends is the longest message that the group sends, and SendsFor the ID of a member that
+	// can receive no longer one. Sends is 0 if no member has said so.
+	Sends    int
+	SendsFor string
 }
 
 func (Ask) action()     {}

@@ -33,6 +33,7 @@ type joiner struct {
 	rounds   int           // left; 0: any number
 	possible bool          // a target of this round may let this process join later
 	last     error         // why the last one has not
+	compared string        // the target whose settings were compared last
 }
 
 // begin begins to ask.
@@ -55,6 +56,11 @@ func (m *Machine) runJoiner() {
 		timeout = findingTimeout
 	}
 	j.due = protocol.Never // when it is answered
+	if target := j.targets[j.next]; j.compared != target && len(m.config.Settings) > 0 {
+		m.askSettings(target)
+		return
+	}
+	j.compared = "" // the next attempt may meet another process there
 	m.ask(j.targets[j.next], control.Join{Candidate: m.self, Replace: m.config.Replace}, timeout)
 }
 
@@ -65,7 +71,7 @@ func (m *Machine) joinReplied(_ string, r Reply) {
 		a, err := control.DecodeAdmission(r.Body)
 		self, ok := a.View.Member(a.Rank)
 		if err == nil && ok {
-			m.become(Membership{Self: self, View: a.View, Start: a.Start, Decisions: a.Decisions})
+			m.become(Membership{Self: self, View: a.View, Start: a.Start, Decisions: a.Decisions, Sends: m.settings.sends, SendsFor: m.settings.sendsFor})
 			return
 		}
 		r.Err = errors.Join(err, errors.New("an answer for another process"))
@@ -111,7 +117,7 @@ func (m *Machine) runFounder() {
 		if !ok {
 			break
 		}
-		m.ask(address, control.Founding{Request: r}, askTimeout)
+		m.askFounding(address, &r)
 	}
 	switch began, group := m.founder.Outcome(); {
 	case began != nil:

@@ -30,6 +30,8 @@ type Config struct {
 	// Former, if not nil, has a view that the process before was not in any more: other
 	// processes may want to know it.
 	Former *membership.Seat
+	// Settings are compared with those of other processes. If nil, they are not.
+	Settings control.Settings
 	// NewNonce draws a nonce.
 	NewNonce func() uint64
 	// Speaks returns an error if the process does not speak a protocol version.
@@ -71,6 +73,7 @@ type Machine struct {
 	hopeless map[string]error  // seeds that the founder asks in vain, whatever happens
 	joiner   joiner
 	views    viewing
+	settings settings
 
 	actions []Action
 	asks    map[uint64]ask
@@ -197,6 +200,8 @@ func (m *Machine) Replied(now protocol.Time, token uint64, r Reply) {
 		m.joinReplied(a.Address, r)
 	case control.View:
 		m.viewReplied(a.Address, r)
+	case control.Compare:
+		m.compared(a.Address, r)
 	}
 }
 
@@ -265,6 +270,7 @@ func (m *Machine) stand() {
 
 // enter begins a stage. Replies to requests of earlier ones do not count.
 func (m *Machine) enter(s stage) {
+	m.settings.agreed, m.settings.held = nil, nil
 	m.stage, m.founder, m.joiner, m.views = s, nil, joiner{stages: m.joiner.stages + 1, due: protocol.Never}, viewing{due: protocol.Never}
 }
 
@@ -341,6 +347,11 @@ func (m *Machine) Requested(now protocol.Time, request control.Request) []byte {
 	case control.Introduce:
 		i := m.search.introduce(&r.Question)
 		return control.Accept(i.Encode(nil))
+	case control.Compare:
+		if d := m.config.Settings.Compare(r.Settings, r.From.ID); d != nil && m.founder != nil {
+			m.settings.differ = d
+		}
+		return control.Accept(m.config.Settings.Encode(nil))
 	case control.Founding:
 		if m.founder != nil {
 			reply := m.founder.Handle(now, &r.Request)
@@ -393,6 +404,9 @@ func (m *Machine) Waiting() error {
 		known, founder := m.founder.Known()
 		if id, expect, ok := m.founder.Disagrees(); ok {
 			return fmt.Errorf("%d processes found, and they cannot begin: %q expects %d, and this process %d", known, id, expect, m.config.Expect)
+		}
+		if m.settings.differ != nil {
+			return fmt.Errorf("processes cannot begin a group together: %w", m.settings.differ)
 		}
 		if founder.Nonce != 0 {
 			return fmt.Errorf("%d of %d expected processes found, and waiting for %q at %s to begin", known, m.config.Expect, founder.ID, founder.Address)

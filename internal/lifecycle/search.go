@@ -157,6 +157,9 @@ func (s *search) introduce(q *control.Question) control.Introduction {
 	if known != nil && known.View.Number != q.View {
 		i.View, i.Decisions = &known.View, known.Decisions()
 	}
+	if q.From == (control.Contact{}) {
+		return i.Observed()
+	}
 	return i
 }
 

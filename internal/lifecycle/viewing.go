@@ -49,7 +49,10 @@ func (m *Machine) runViews() {
 	v.due = protocol.Never // when all have answered
 	switch {
 	case len(v.members) == 0:
-		m.become(Membership{Self: m.place.Self, View: m.place.View, Decisions: m.place.Decisions(), Elsewhere: m.elsewhere()})
+		// Its streams begin where the view does, as those of a process do that a member lets in.
+		// Otherwise it would want messages of views before, which others still know of.
+		d := m.place.Decisions()
+		m.become(Membership{Self: m.place.Self, View: m.place.View, Start: d.Cut(), Decisions: d, Elsewhere: m.elsewhere()})
 	case v.tries == viewTries:
 		m.hold(m.place)
 	default:

@@ -213,6 +213,12 @@ func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	return m.views.ForceView(now, ranks)
 }
 
+// Evict asks for a view without a member; see [membership.Machine.Evict].
+func (m *Machine) Evict(now protocol.Time, r protocol.Rank, incarnation uint64, cause membership.Cause) error {
+	m.enter(now)
+	return m.views.Evict(now, r, incarnation, cause)
+}
+
 // RaiseVersion asks for a view with a higher protocol version; see
 // [membership.Machine.RaiseVersion].
 func (m *Machine) RaiseVersion(now protocol.Time, version uint16) error {

@@ -31,6 +31,15 @@ func (m *Machine) FlushBatch() { m.stream.FlushBatch() }
 // Poll asks which members have what was broadcast; see [stream.Member.Poll].
 func (m *Machine) Poll(now protocol.Time) uint64 { return m.stream.Poll(now) }
 
+// PollProcessed asks whose programs have processed what was broadcast; see
+// [stream.Member.PollProcessed].
+func (m *Machine) PollProcessed(now protocol.Time) uint64 { return m.stream.PollProcessed(now) }
+
+// NoteProcessed says what the program has processed; see [stream.Member.NoteProcessed].
+func (m *Machine) NoteProcessed(now protocol.Time, id, position uint64) {
+	m.stream.NoteProcessed(now, id, position)
+}
+
 // Deliver takes the next message out, if there is one.
 func (m *Machine) Deliver(now protocol.Time) (stream.Message, bool) { return m.stream.Deliver(now) }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/pleach-go/pleach/internal/heartbeat"
+	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -44,6 +45,12 @@ func (m *Machine) checkProgram(now protocol.Time) {
 	if now-s.since >= m.slowTimeout() {
 		m.leaveSlow(now, programReceivesNothing)
 	}
+}
+
+// StuckQueues returns the queues in which messages wait for the program while it has processed none
+// for SlowTimeout. Unless the inbox is full, that harms nobody but the program.
+func (m *Machine) StuckQueues(now protocol.Time) []stream.Stuck {
+	return m.stream.Stuck(now, m.slowTimeout())
 }
 
 // Slow reports whether others wait for the program, because the inbox is full.

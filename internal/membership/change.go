@@ -10,10 +10,11 @@ import (
 // coordinator knows the reports that a view follows from, so the decision carries the reason
 // of each removal: all members of a view give the same one.
 
-// Cause is why a member is in a view, or is not in it any more.
+// Cause is why a member is in a view, or is not in it any more. Decisions encode those of
+// removals, so their numbers belong to the protocol.
 type Cause uint8
 
-// The causes. A removal has one of the first five.
+// The causes.
 const (
 	// Suspected: a detector of the member By has reported it.
 	Suspected Cause = iota
@@ -29,6 +30,10 @@ const (
 	Joined
 	// Changed: it has other attributes.
 	Changed
+	// OperatorEvicted: an operator has asked the member By to evict it.
+	OperatorEvicted
+	// Revoked: the member By has found its certificate or its identity denied.
+	Revoked
 )
 
 // Change is one difference between a view and the view before.
@@ -85,15 +90,20 @@ func (v *value) reason(k int) reason {
 func (m *Machine) composeReasons(v *value) {
 	indices := v.removed.each()
 	known := make(map[int]reason, len(indices))
-	m.knownSuspicions(func(i int, by protocol.Rank) { known[i] = reason{Suspected, by} })
+	m.knownSuspicions(func(i int, why reason) {
+		if !known[i].cause.evicts() {
+			known[i] = why
+		}
+	})
 	for i := range m.candidates {
-		if holder, ok := m.named(m.candidates[i].Identity); ok {
+		if holder, ok := m.named(m.candidates[i].Identity); ok && !known[holder].cause.evicts() {
 			known[holder] = reason{Replaced, protocol.NoRank}
 		}
 	}
 	for _, l := range m.leavers {
-		i, _ := m.view.index(l.rank)
-		known[i] = reason{Departed, protocol.NoRank}
+		if i, _ := m.view.index(l.rank); !known[i].cause.evicts() {
+			known[i] = reason{Departed, protocol.NoRank}
+		}
 	}
 	for _, i := range indices {
 		why, ok := known[i]
@@ -109,11 +119,11 @@ func (m *Machine) composeReasons(v *value) {
 
 // knownSuspicions calls f for each member that is suspected, by index, and each member
 // that suspects it: this one last.
-func (m *Machine) knownSuspicions(f func(i int, by protocol.Rank)) {
+func (m *Machine) knownSuspicions(f func(i int, why reason)) {
 	report := func(by protocol.Rank, list []suspect) {
 		for _, x := range list {
 			if i, ok := m.suspectIndex(x); ok && i != m.self {
-				f(i, by)
+				f(i, reason{m.told(x.cause), by})
 			}
 		}
 	}
@@ -127,10 +137,10 @@ func (m *Machine) knownSuspicions(f func(i int, by protocol.Rank)) {
 // that this one cannot reach for another reason is not among them.
 func (m *Machine) Accusers() map[protocol.Rank][]protocol.Rank {
 	accusers := make(map[protocol.Rank][]protocol.Rank)
-	m.knownSuspicions(func(i int, by protocol.Rank) {
+	m.knownSuspicions(func(i int, why reason) {
 		r := m.view.Members.At(i).Rank
-		if !slices.Contains(accusers[r], by) { // two relays may tell it
-			accusers[r] = append(accusers[r], by)
+		if !slices.Contains(accusers[r], why.by) { // two relays may tell it
+			accusers[r] = append(accusers[r], why.by)
 		}
 	})
 	return accusers

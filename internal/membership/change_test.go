@@ -59,11 +59,11 @@ func reasons(t *testing.T, way func(*Config)) {
 func TestAccusers(t *testing.T) {
 	n := newNetwork(t, 5, 1, nil)
 	m := n.hosts[0].m
-	m.suspicions.own = []suspect{{3, 1}}
+	m.suspicions.own = []suspect{{3, 1, 0}}
 	m.suspicions.reported = []reported{
-		{report{2, []suspect{{3, 1}, {4, 1}}}, 2, 2},
-		{report{2, []suspect{{4, 1}}}, 3, 2},
-		{report{1, []suspect{{4, 1}}}, 1, 1},
+		{report{2, []suspect{{3, 1, 0}, {4, 1, 0}}}, 2, 2},
+		{report{2, []suspect{{4, 1, 0}}}, 3, 2},
+		{report{1, []suspect{{4, 1, 0}}}, 1, 1},
 	}
 	m.tick(1)
 	got := m.Accusers()

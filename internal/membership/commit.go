@@ -40,7 +40,7 @@ func (m *Machine) keepLater(f *frame) error {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
 	if m.later = f; !m.leaving && !after.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.hasAdmitted(after) {
-		m.end(m.evicted(after))
+		m.end(m.evicted(m.acceptor.next, f.value, after))
 	}
 	return nil
 }
@@ -57,7 +57,7 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 	}
 	m.beginCommitCast(now, v, root)
 	if !next.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving && !m.hasAdmitted(next) {
-		if r.ends = m.evicted(next); !r.own || !m.unsaved() {
+		if r.ends = m.evicted(&m.view, v, next); !r.own || !m.unsaved() {
 			m.end(r.ends)
 		}
 		return // the others need the decision, which leaves when the vote is saved
@@ -81,7 +81,7 @@ func (m *Machine) tryInstall(now protocol.Time) {
 		if m.leaving {
 			m.end(ErrLeft)
 		} else {
-			m.end(m.evicted(r.next))
+			m.end(m.evicted(&m.view, r.decided, r.next))
 		}
 		return
 	}
@@ -148,7 +148,7 @@ func (m *Machine) sendMissed(f *frame) {
 // handleRemoved ends this member: the group has removed it, or is too far ahead.
 func (m *Machine) handleRemoved(f *frame) {
 	if f.view > m.view.Number {
-		m.end(&EvictedError{m.config.Self.Rank, m.view.Number, f.view, nil})
+		m.end(&EvictedError{Rank: m.config.Self.Rank, View: m.view.Number, By: f.view})
 	}
 }
 
@@ -167,12 +167,17 @@ func (m *Machine) Removed(now protocol.Time, view uint64, holder *Member) {
 	if holder != nil && holder.Identity != m.config.Self.Identity {
 		holder = nil // the rank went to another process
 	}
-	m.end(&EvictedError{m.config.Self.Rank, m.view.Number, view, holder})
+	m.end(&EvictedError{Rank: m.config.Self.Rank, View: m.view.Number, By: view, Successor: holder})
 }
 
-// evicted returns why this member ends with a view that does not hold it.
-func (m *Machine) evicted(next *View) *EvictedError {
-	return &EvictedError{m.config.Self.Rank, m.view.Number, next.Number, next.Successor(&m.config.Self)}
+// evicted returns why this member ends with a decision that removes it.
+func (m *Machine) evicted(before *View, v *value, next *View) *EvictedError {
+	e := &EvictedError{Rank: m.config.Self.Rank, View: m.view.Number, By: next.Number, Successor: next.Successor(&m.config.Self)}
+	self, _ := before.index(m.config.Self.Rank)
+	if k := slices.Index(v.removed.each(), self); k >= 0 && v.reason(k).cause.evicts() {
+		e.Cause = v.reason(k).cause
+	}
+	return e
 }
 
 // Successor returns the member with the identity of a process that is not in the view

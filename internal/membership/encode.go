@@ -97,7 +97,7 @@ func appendReports(dst []byte, reports []report) []byte {
 	for _, r := range reports {
 		dst = wire.AppendUint32(wire.AppendUint32(dst, uint32(r.by)), uint32(len(r.suspects)))
 		for _, s := range r.suspects {
-			dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(s.rank)), s.incarnation)
+			dst = wire.AppendUint64(wire.AppendUint32(dst, uint32(s.cause)<<causeShift|uint32(s.rank)), s.incarnation)
 		}
 	}
 	return dst
@@ -256,11 +256,23 @@ func (d *decoder) reports() (reports []report) {
 	for range d.count(reportBytes) {
 		r := report{by: d.rank()}
 		for range d.count(suspectBytes) {
-			r.suspects = append(r.suspects, suspect{d.rank(), d.Uint64()})
+			r.suspects = append(r.suspects, d.suspect())
 		}
 		reports = append(reports, r)
 	}
 	return reports
+}
+
+// causeShift is where the number of a suspect's rank has its cause.
+const causeShift = 24
+
+func (d *decoder) suspect() suspect {
+	word := d.Uint32()
+	s := suspect{protocol.Rank(word & (1<<causeShift - 1)), d.Uint64(), Cause(word >> causeShift)}
+	if s.rank >= MaxSlots || s.cause != Suspected && (!s.cause.evicts() || wire.Newest() < wire.EvictVersion) {
+		d.refuse("rank %d suspected with cause %d", s.rank, s.cause)
+	}
+	return s
 }
 
 func (d *decoder) value() *value {
@@ -278,7 +290,7 @@ func (d *decoder) reasons(n int) []reason {
 	reasons := make([]reason, n)
 	for i := range reasons {
 		reasons[i] = reason{Cause(d.Uint8()), d.rank()}
-		if reasons[i].cause > Forced {
+		if c := reasons[i].cause; !c.removes() || c.evicts() && wire.Newest() < wire.EvictVersion {
 			d.refuse("reason with cause %d", reasons[i].cause)
 		}
 	}

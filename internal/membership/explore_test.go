@@ -194,7 +194,7 @@ func (w *world) steps() []step {
 			steps = append(steps, step{what: "join", who: i})
 		}
 		for j, peer := range w.members {
-			suspected := slices.Contains(c.m.suspicions.own, suspect{peer.self.Rank, peer.self.Incarnation})
+			suspected := slices.Contains(c.m.suspicions.own, suspect{peer.self.Rank, peer.self.Incarnation, 0})
 			if w.left.suspicions > 0 && i != j && !suspected && c.m.view.Holds(peer.self.Rank, peer.self.Incarnation) {
 				steps = append(steps, step{what: "suspect", who: i, x: j})
 			}

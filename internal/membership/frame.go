@@ -98,10 +98,11 @@ type report struct {
 	suspects []suspect
 }
 
-// suspect names one incarnation of a member.
+// suspect names one incarnation of a member, and in a suspicion, why it is to be removed.
 type suspect struct {
 	rank        protocol.Rank
 	incarnation uint64
+	cause       Cause // Suspected, OperatorEvicted or Revoked
 }
 
 // route is how a commit reaches its receiver.

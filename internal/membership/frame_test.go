@@ -39,7 +39,7 @@ var (
 	anyValue = rapid.Custom(func(t *rapid.T) *value {
 		v := &value{number: rapid.Uint64().Draw(t, "number"), version: rapid.Uint16().Draw(t, "version"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
 		for range v.removed.count() {
-			v.reasons = append(v.reasons, reason{Cause(rapid.IntRange(int(Suspected), int(Forced)).Draw(t, "cause")), anyRank.Draw(t, "by")})
+			v.reasons = append(v.reasons, reason{rapid.SampledFrom([]Cause{Suspected, Unresponsive, Departed, Replaced, Forced, OperatorEvicted, Revoked}).Draw(t, "cause"), anyRank.Draw(t, "by")})
 		}
 		v.added = append(v.added, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "added")...)
 		v.changed = append(v.changed, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "changed")...)
@@ -56,7 +56,7 @@ func anyFrame(t *rapid.T) *frame {
 		for _, by := range rapid.SliceOfN(anyRank, 0, 3).Draw(t, "sources") {
 			r := report{by: by}
 			for _, s := range rapid.SliceOfN(anyRank, 0, 9).Draw(t, "suspects") {
-				r.suspects = append(r.suspects, suspect{s, rapid.Uint64().Draw(t, "incarnation")})
+				r.suspects = append(r.suspects, suspect{max(s, 0), rapid.Uint64().Draw(t, "incarnation"), rapid.SampledFrom([]Cause{Suspected, OperatorEvicted, Revoked}).Draw(t, "why")})
 			}
 			f.reports = append(f.reports, r)
 		}
@@ -108,7 +108,7 @@ func FuzzParse(f *testing.F) {
 	for _, fr := range []frame{
 		{kind: Status, stuck: true},
 		{kind: Status, abstains: true},
-		{kind: Report, reports: []report{{1, []suspect{{3, 1}}}}},
+		{kind: Report, reports: []report{{1, []suspect{{3, 1, 0}}}}},
 		{kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "a"}}},
 		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, positions: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},
 		{kind: Commit, value: &value{number: 2, slots: 4, removed: set{0}, added: []Member{{Rank: 3, Identity: "x"}}}},
@@ -140,7 +140,7 @@ func FuzzReceive(f *testing.F) {
 	whole := set{31}
 	change := &value{number: 2, slots: 5, removed: set{1}, cut: []Position{{1, 1, 2, 1}}}
 	f.Add(uint8(1), head(frame{kind: Prepare, ballot: Ballot{1, 1}, members: whole}), head(frame{kind: Propose, ballot: Ballot{1, 1}, value: change}))
-	f.Add(uint8(1), head(frame{kind: Report, reports: []report{{2, []suspect{{0, 1}, {1, 1}}}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
+	f.Add(uint8(1), head(frame{kind: Report, reports: []report{{2, []suspect{{0, 1, 0}, {1, 1, 0}}}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
 	f.Add(uint8(4), head(frame{kind: Commit, root: 1, value: change}), head(frame{kind: Commit, root: 1, route: rightward, value: change}))
 	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: candidate{Member: Member{Identity: "n", Nonce: 9}}}), head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
 	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Removed}))
@@ -345,7 +345,7 @@ func TestListsThatAreRefused(t *testing.T) {
 
 // A list that claims to be longer than its frame is refused before there is memory for it.
 func TestListsThatClaimTooMuch(t *testing.T) {
-	f := frame{kind: Report, reports: []report{{1, []suspect{{2, 1}}}}}
+	f := frame{kind: Report, reports: []report{{1, []suspect{{2, 1, 0}}}}}
 	b := f.append(nil)
 	for _, n := range []uint32{0, 2, MaxSlots, math.MaxUint32} {
 		copy(b[1+8+8+4+4:], wire.AppendUint32(nil, n)) // how many are suspected

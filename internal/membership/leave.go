@@ -16,7 +16,7 @@ func (m *Machine) Leave(now protocol.Time) {
 
 // handleLeave records that a member wants to leave. A leave cannot be withdrawn.
 func (m *Machine) handleLeave(now protocol.Time, r protocol.Rank, incarnation uint64) {
-	if s := (suspect{r, incarnation}); !slices.Contains(m.leavers, s) {
+	if s := (suspect{rank: r, incarnation: incarnation}); !slices.Contains(m.leavers, s) {
 		m.leavers = append(m.leavers, s)
 		m.window.note(now)
 	}

@@ -63,7 +63,7 @@ func (m *Machine) handleMetaChange(now protocol.Time, r protocol.Rank, incarnati
 		}
 		return
 	}
-	q := metaRequest{suspect{r, incarnation}, a, now + m.lease()}
+	q := metaRequest{suspect{rank: r, incarnation: incarnation}, a, now + m.lease()}
 	if i >= 0 {
 		m.metas[i] = q
 		return

@@ -104,7 +104,11 @@ func (e *reporter) quiet(now protocol.Time) protocol.Time {
 func (m *Machine) mergedReports(to protocol.Rank) (reports []report) {
 	own := m.accused(to)
 	if len(own) > 0 {
-		reports = append(reports, report{m.config.Self.Rank, slices.Clone(own)})
+		told := slices.Clone(own)
+		for i := range told {
+			told[i].cause = m.told(told[i].cause)
+		}
+		reports = append(reports, report{m.config.Self.Rank, told})
 	}
 	if to >= m.config.Self.Rank {
 		return reports

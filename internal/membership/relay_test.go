@@ -104,7 +104,7 @@ func TestReportsTakeTheRelayAgain(t *testing.T) {
 		m := newRelayed(t).hosts[21].m // its relays are 5 and 2
 		m.outbox, m.sent = nil, 0
 		m.reporter.to, m.reporter.withdrawn, m.reporter.direct = 0, c.withdrawn, c.direct
-		m.sendReport([]report{{21, []suspect{{20, 1}}}})
+		m.sendReport([]report{{21, []suspect{{20, 1, 0}}}})
 		var to []protocol.Rank
 		for _, s := range m.outbox {
 			to = append(to, s.to)
@@ -147,7 +147,7 @@ func TestMergedReportsAreBounded(t *testing.T) {
 	m.now = 1
 	var half []suspect
 	for r := size / 2; r < size; r++ {
-		half = append(half, suspect{protocol.Rank(r), 1})
+		half = append(half, suspect{protocol.Rank(r), 1, 0})
 	}
 	for by := protocol.Rank(2); by < 6; by++ {
 		m.suspicions.reported = append(m.suspicions.reported, reported{report{by, half}, by, second})
@@ -185,7 +185,7 @@ func TestRepeatedReportsAreAnswered(t *testing.T) {
 	about := func(by protocol.Rank, ranks ...protocol.Rank) report {
 		r := report{by: by}
 		for _, rank := range ranks {
-			r.suspects = append(r.suspects, suspect{rank, 1})
+			r.suspects = append(r.suspects, suspect{rank, 1, 0})
 		}
 		return r
 	}
@@ -224,13 +224,13 @@ func TestNewsWaitForFurtherNews(t *testing.T) {
 		return a.sentTo(0, Report)
 	}
 	for range 2 {
-		if n := reports(2, suspect{4, 1}); n != 1 {
+		if n := reports(2, suspect{4, 1, 0}); n != 1 {
 			t.Errorf("%d reports at once", n)
 		}
 		a.now += 10 * millisecond
 		a.run()
 		a.now += millisecond
-		if n := reports(3, suspect{2, 1}); n != 0 {
+		if n := reports(3, suspect{2, 1, 0}); n != 0 {
 			t.Errorf("%d reports of news at once", n)
 		}
 		if due := a.Deadline(); due != a.now+11*millisecond {

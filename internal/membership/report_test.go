@@ -68,12 +68,12 @@ func TestReportsReturnToTheCoordinator(t *testing.T) {
 // A report that is due waits for no other, although another member reports something new.
 func TestDueReportDoesNotWait(t *testing.T) {
 	a := newAsker(t, func(c *Config) { c.Self, c.DoubtTimeout = *c.View.Members.At(1), 0 })
-	a.receive(t, 2, frame{kind: Report, reports: []report{{2, []suspect{{4, 1}}}}})
+	a.receive(t, 2, frame{kind: Report, reports: []report{{2, []suspect{{4, 1, 0}}}}})
 	a.step(a.now + millisecond)
-	a.receive(t, 3, frame{kind: Report, reports: []report{{3, []suspect{{2, 1}}}}})
+	a.receive(t, 3, frame{kind: Report, reports: []report{{3, []suspect{{2, 1, 0}}}}})
 	a.step(a.reporter.due - 1)
 	a.now++
-	a.receive(t, 4, frame{kind: Report, reports: []report{{4, []suspect{{3, 1}}}}})
+	a.receive(t, 4, frame{kind: Report, reports: []report{{4, []suspect{{3, 1, 0}}}}})
 	if sent := framesOf(a.Machine, a.now, Report)[0]; len(sent) != 1 {
 		t.Errorf("%d reports", len(sent))
 	}
@@ -130,12 +130,12 @@ func TestSuspicionsAreOfAnIncarnation(t *testing.T) {
 // A report that is not repeated ends, and the others do not end with it.
 func TestReportEndsAlone(t *testing.T) {
 	a := newAsker(t, func(c *Config) { c.Self, c.DoubtTimeout = *c.View.Members.At(1), 0 })
-	a.receive(t, 3, frame{kind: Report, reports: []report{{3, []suspect{{4, 1}}}}})
+	a.receive(t, 3, frame{kind: Report, reports: []report{{3, []suspect{{4, 1, 0}}}}})
 	ends := a.now + a.lease()
 	a.step(a.now + second)
-	a.receive(t, 3, frame{kind: Report, reports: []report{{3, []suspect{{4, 1}}}}})
+	a.receive(t, 3, frame{kind: Report, reports: []report{{3, []suspect{{4, 1, 0}}}}})
 	again := a.now + a.lease()
-	a.receive(t, 2, frame{kind: Report, reports: []report{{2, []suspect{{0, 1}}}}})
+	a.receive(t, 2, frame{kind: Report, reports: []report{{2, []suspect{{0, 1, 0}}}}})
 	a.suspicions.reported[1].until++ // so that the other one ends first
 	a.step(a.now)
 	for now, want := range map[protocol.Time]int{ends: 2, again - 1: 2, again: 1, again + 1: 0} {
@@ -148,7 +148,7 @@ func TestReportEndsAlone(t *testing.T) {
 
 // However many members report the same, two of them are named, this one included.
 func TestReportNamesTwoSources(t *testing.T) {
-	four := []suspect{{4, 1}}
+	four := []suspect{{4, 1, 0}}
 	for _, own := range [][]suspect{nil, four} {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(3) })
 		a.suspicions.own = own

@@ -10,7 +10,7 @@ import (
 
 // Each reason to report is enough, and is reported again and again. Without one, nothing is.
 func TestEachReasonIsReported(t *testing.T) {
-	others := []reported{{report{3, []suspect{{4, 1}}}, 3, second}}
+	others := []reported{{report{3, []suspect{{4, 1, 0}}}, 3, second}}
 	for what, c := range map[string]struct {
 		kind   Kind
 		repeat bool
@@ -126,7 +126,7 @@ func TestPassedOnReports(t *testing.T) {
 	about := func(by, via protocol.Rank, ranks ...protocol.Rank) reported {
 		r := reported{report{by: by}, via, second}
 		for _, rank := range ranks {
-			r.suspects = append(r.suspects, suspect{rank, 1})
+			r.suspects = append(r.suspects, suspect{rank, 1, 0})
 		}
 		return r
 	}
@@ -143,12 +143,12 @@ func TestPassedOnReports(t *testing.T) {
 		"about the receiver":               {about(2, 2, 0, 4), []protocol.Rank{4}},
 		"about this member":                {about(2, 2, 3, 4), []protocol.Rank{4}},
 		"about no member":                  {about(2, 2, 4, 9), []protocol.Rank{4}},
-		"about an earlier incarnation":     {reported{report{2, []suspect{{4, 0}}}, 2, second}, nil},
+		"about an earlier incarnation":     {reported{report{2, []suspect{{4, 0, 0}}}, 2, second}, nil},
 		"about what it suspects itself":    {about(2, 2, 1), []protocol.Rank{1}},
 		"about nothing but this very rank": {about(2, 2, 3), nil},
 	} {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(3) })
-		a.suspicions.own = []suspect{{1, 1}}
+		a.suspicions.own = []suspect{{1, 1, 0}}
 		a.suspicions.reported = []reported{c.reported}
 		var passed []protocol.Rank
 		for _, r := range a.mergedReports(0)[1:] {
@@ -167,7 +167,7 @@ func TestPassedOnReports(t *testing.T) {
 
 // The coordinator does not count what comes through a member that it suspects.
 func TestReportsThroughSuspectsDoNotCount(t *testing.T) {
-	for _, r := range []reported{{report{2, []suspect{{4, 1}}}, 1, second}, {report{1, []suspect{{4, 1}}}, 2, second}} {
+	for _, r := range []reported{{report{2, []suspect{{4, 1, 0}}}, 1, second}, {report{1, []suspect{{4, 1, 0}}}, 2, second}} {
 		a := newAsker(t, nil)
 		a.suspicions.reported = []reported{r}
 		if !a.suspected().has(4) {
@@ -185,7 +185,7 @@ func TestReportsThroughSuspectsDoNotCount(t *testing.T) {
 func TestAccused(t *testing.T) {
 	for to, want := range map[protocol.Rank][]protocol.Rank{0: {3}, 1: {0, 3}, 2: {0, 3}, 4: {0, 2, 3}} {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1) })
-		a.suspicions.own = []suspect{{3, 1}}
+		a.suspicions.own = []suspect{{3, 1, 0}}
 		a.silenced(0, 2, 3)
 		var got []protocol.Rank
 		for _, x := range a.accused(to) {

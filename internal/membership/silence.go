@@ -107,7 +107,7 @@ func (m *Machine) attempts(r protocol.Rank) {
 func (m *Machine) accused(to protocol.Rank) []suspect {
 	list := m.suspicions.own
 	for _, i := range m.acceptor.silence.members.each() {
-		x := suspect{m.view.Members.At(i).Rank, m.view.Members.At(i).Incarnation}
+		x := suspect{rank: m.view.Members.At(i).Rank, incarnation: m.view.Members.At(i).Incarnation}
 		if at, known := slices.BinarySearchFunc(list, x.rank, compareRank); !known && x.rank < to {
 			list = slices.Insert(slices.Clone(list), at, x)
 		}

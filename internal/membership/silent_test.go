@@ -336,7 +336,7 @@ func TestAttemptThatIsNotAnswered(t *testing.T) {
 // A member that abstains tells so those that take it for the coordinator.
 func TestAbstentionIsTold(t *testing.T) {
 	for what, f := range map[string]frame{
-		"a report": {kind: Report, reports: []report{{1, []suspect{{3, 1}}}}}, "a leave": {kind: Leave},
+		"a report": {kind: Report, reports: []report{{1, []suspect{{3, 1, 0}}}}}, "a leave": {kind: Leave},
 		"a meta": {kind: MetaChange, wanted: attributes{meta: "x"}}, "a version": {kind: Raise, version: 6},
 		"a candidate":         {kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "new", Nonce: 9}}},
 		"a stuck one":         {kind: Status, stuck: true},
@@ -502,7 +502,7 @@ func TestWaitForACoordinatorBegins(t *testing.T) {
 		"it coordinates itself": {func(a *asker) { a.Suspect(at, 0, 1) }, 0},
 		"it has nothing to ask": {func(a *asker) {
 			a.Trust(at, 4, 1)
-			a.suspicions.reported = []reported{{report{2, []suspect{{4, 1}}}, 2, 2 * at}}
+			a.suspicions.reported = []reported{{report{2, []suspect{{4, 1, 0}}}, 2, 2 * at}}
 		}, 0},
 		"an attempt": {func(a *asker) { a.now = at; a.receive(t, 0, frame{kind: Ping}) }, at},
 	} {

@@ -59,6 +59,8 @@ type EvictedError struct {
 	// first known view without it.
 	Rank     protocol.Rank
 	View, By uint64
+	// Cause is OperatorEvicted or Revoked if the decision says so.
+	Cause Cause
 	// Successor is the process that has replaced the member: it has its identity. It
 	// is nil if none is known.
 	Successor *Member
@@ -68,7 +70,8 @@ func (e *EvictedError) Error() string {
 	if s := e.Successor; s != nil {
 		return fmt.Sprintf("membership: rank %d of view %d is replaced in view %d by %q at %s, incarnation %d", e.Rank, e.View, e.By, s.Identity, s.Address, s.Incarnation)
 	}
-	return fmt.Sprintf("membership: rank %d of view %d is not in view %d: join again as a new incarnation", e.Rank, e.View, e.By)
+	why := map[Cause]string{OperatorEvicted: ", because an operator has evicted it", Revoked: ", because its certificate is revoked"}[e.Cause]
+	return fmt.Sprintf("membership: rank %d of view %d is not in view %d%s: join again as a new incarnation", e.Rank, e.View, e.By, why)
 }
 
 // State returns the state of the member, and unless it is Active, an error that says
@@ -89,19 +92,23 @@ func (m *Machine) State() (State, error) {
 // Quorum returns how many members of the view are reachable, this one included, how
 // many have to be, and whether those that are may decide the next view.
 func (m *Machine) Quorum() (reachable, needed int, ok bool) {
-	needed = m.view.Needed()
-	if m.config.NoQuorum {
-		needed = 1
-	}
 	unreachable := m.unreachable()
 	if unreachable == nil { // as usual
-		return m.view.Members.Len(), needed, true
+		return m.view.Members.Len(), m.needed(nil), true
 	}
 	survivors := m.survivors(unreachable)
-	if !m.config.NoQuorum && !survivors.has(0) {
-		needed = m.view.Members.Len()/2 + 1 // half is a quorum only with the lowest rank
+	return survivors.count(), m.needed(survivors), m.isMajority(survivors)
+}
+
+// needed returns how many members have to be reachable, given those that are; nil: all.
+func (m *Machine) needed(survivors set) int {
+	switch {
+	case m.config.NoQuorum:
+		return 1
+	case survivors != nil && !survivors.has(0):
+		return m.view.Members.Len()/2 + 1 // half is a quorum only with the lowest rank
 	}
-	return survivors.count(), needed, m.isMajority(survivors)
+	return m.view.Needed()
 }
 
 // Unreachable returns the ranks of the members that this member or another one

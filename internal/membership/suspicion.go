@@ -37,9 +37,9 @@ func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64
 	i, known := slices.BinarySearchFunc(s.own, r, compareRank)
 	switch {
 	case !known:
-		s.own = slices.Insert(s.own, i, suspect{r, incarnation})
+		s.own = slices.Insert(s.own, i, suspect{rank: r, incarnation: incarnation})
 	case s.own[i].incarnation < incarnation:
-		s.own[i].incarnation = incarnation
+		s.own[i] = suspect{rank: r, incarnation: incarnation}
 	default:
 		return
 	}
@@ -47,12 +47,12 @@ func (m *Machine) Suspect(now protocol.Time, r protocol.Rank, incarnation uint64
 	m.reporter.changed()
 }
 
-// Trust withdraws a suspicion, and those of earlier incarnations.
+// Trust withdraws a suspicion, and those of earlier incarnations, but no eviction.
 func (m *Machine) Trust(now protocol.Time, r protocol.Rank, incarnation uint64) {
 	m.now = now
 	s := &m.suspicions
 	i, known := slices.BinarySearchFunc(s.own, r, compareRank)
-	if !known || s.own[i].incarnation > incarnation {
+	if !known || s.own[i].incarnation > incarnation || s.own[i].cause.evicts() {
 		return
 	}
 	s.own, s.marked = slices.Delete(s.own, i, i+1), nil

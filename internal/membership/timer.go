@@ -76,6 +76,7 @@ func (m *Machine) consider(now protocol.Time) {
 	}
 	m.forgetCandidates(now)
 	m.considerSilence(now)
+	m.withdrawEvictions()
 	excluded := m.excluded()
 	m.acceptor.news.note(now, excluded)
 	coordinator := m.lowest(excluded)

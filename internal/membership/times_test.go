@@ -58,7 +58,7 @@ func TestTimesAreKept(t *testing.T) {
 	}
 	for what, c := range map[string]times{
 		"a report ends": {0, func(a *asker) {
-			a.suspicions.reported = []reported{{report{3, []suspect{{4, 1}}}, 3, at}}
+			a.suspicions.reported = []reported{{report{3, []suspect{{4, 1, 0}}}, 3, at}}
 		}, func(a *asker) bool { a.run(); return len(a.Unreachable()) == 0 && len(a.Accusers()) == 0 }},
 		"a candidate is refused": {1, func(a *asker) {
 			a.Join(a.now, 1, Member{Identity: "new", Nonce: 9, Version: a.view.Version}, false)

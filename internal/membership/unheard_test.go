@@ -93,7 +93,7 @@ func TestCoordinatorNeedNotAnswer(t *testing.T) {
 		"an attempt with it": func(a *asker) { a.acceptor.current = a.newBallotState(Ballot{1, 0}, set(nil).complement(5)) },
 	} {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(4) })
-		a.suspicions.reported = []reported{{report{2, []suspect{{3, 1}}}, 2, 2 * at}}
+		a.suspicions.reported = []reported{{report{2, []suspect{{3, 1, 0}}}, 2, 2 * at}}
 		a.Suspect(a.now, 3, 1)
 		a.step(a.now)
 		a.now, a.pace, a.reporter.heard = at, pace{}, at-a.config.answerTimeout()

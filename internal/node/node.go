@@ -197,6 +197,9 @@ func (n *Node) Close() error {
 // yet".
 func (n *Node) now() protocol.Time { return protocol.Time(time.Since(n.start)) + 1 }
 
+// Now returns the time by the clock of this process.
+func (n *Node) Now() protocol.Time { return n.now() }
+
 // Wall returns the time of day of a protocol's time.
 func (n *Node) Wall(t protocol.Time) time.Time { return n.start.Add(time.Duration(t - 1)) }
 

@@ -1,5 +1,5 @@
 // Package operator is what an operator asks of a group from outside: its view, to go on
-// without a quorum, and a higher protocol version.
+// without a quorum, a higher protocol version, and a view without a member.
 package operator
 
 import (
@@ -143,6 +143,49 @@ func (c *Client) await(ctx context.Context, address string, number uint64) (cont
 		case <-time.After(interval):
 		}
 	}
+}
+
+// GoneError is returned by [Client.Evict] if no member has the ID.
+type GoneError struct {
+	ID   string
+	View uint64
+}
+
+func (e *GoneError) Error() string { return fmt.Sprintf("no member %q in view %d", e.ID, e.View) }
+
+// VersionError is returned by [Client.Evict] if the version of the group is too low.
+type VersionError struct{ Group, Needed uint16 }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the group has protocol version %d, and %d is needed", e.Group, e.Needed)
+}
+
+// Evict has the member with an ID removed, and returns the first known view without it. The
+// member at the address is asked, or another one if that is the one to remove.
+func (c *Client) Evict(ctx context.Context, address, id string) (control.ViewReply, error) {
+	v, err := c.View(ctx, address)
+	if err != nil {
+		return v, err
+	}
+	m := v.View.Named(id)
+	switch {
+	case m == nil:
+		return v, &GoneError{id, v.View.Number}
+	case v.View.Version < membership.EvictVersion:
+		return v, &VersionError{v.View.Version, membership.EvictVersion}
+	}
+	for _, other := range v.View.Members.All() {
+		if address == m.Address && other.Rank != m.Rank {
+			address = other.Address
+		}
+	}
+	if _, err := c.Retry(ctx, address, control.Evict{Rank: m.Rank, Incarnation: m.Incarnation}); err != nil {
+		return v, err
+	}
+	for err == nil && v.View.Holds(m.Rank, m.Incarnation) {
+		v, err = c.await(ctx, address, v.View.Number)
+	}
+	return v, err
 }
 
 // Raise gives the group the highest version that all members speak, and returns the view

@@ -34,6 +34,7 @@ type outgoing struct {
 	// timeoutAt is when the peer is polled unless it acknowledges something before,
 	// and rto is the retransmission timeout, which doubles with each poll.
 	timeoutAt, rto protocol.Time
+	roundTrip      roundTrip
 }
 
 // segment is a part of a message, and points into its memory.
@@ -105,7 +106,8 @@ func (o *outgoing) acknowledge(now protocol.Time, number uint64) {
 		p.release()
 	}
 	o.next = max(o.next, number)
-	o.rto = minRTO
+	o.roundTrip.acknowledged(number, now)
+	o.rto = o.roundTrip.timeout()
 	o.armTimer(now)
 }
 
@@ -135,7 +137,10 @@ func (o *outgoing) armTimer(now protocol.Time) {
 }
 
 // rewind makes all segments in flight be sent again: they are lost (go-back-N).
-func (o *outgoing) rewind() { o.next, o.inFlight = o.base, 0 }
+func (o *outgoing) rewind() {
+	o.next, o.inFlight = o.base, 0
+	o.roundTrip.discard()
+}
 
 // sendable reports whether a segment may be sent now.
 func (o *outgoing) sendable(window int) bool {

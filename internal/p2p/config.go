@@ -33,12 +33,13 @@ type Config struct {
 const millisecond protocol.Time = 1e6
 
 const (
-	// ackDelay is how long an acknowledgment waits for a frame to piggyback on.
-	ackDelay = 10 * millisecond
-	// A peer that acknowledges nothing is polled after minRTO, then after twice as
-	// long each time, up to maxRTO. minRTO is several times ackDelay: a peer that
-	// only delays its acknowledgment is not polled.
-	minRTO = 50 * millisecond
+	// ackDelay is how long an acknowledgment waits for a frame to piggyback on. It is that of
+	// Linux's TCP, long enough for the next collective call of many processes on few processors.
+	ackDelay = 40 * millisecond
+	// A peer that acknowledges nothing is polled after its retransmission timeout, which is
+	// minRTO at least, then after twice as long each time, up to maxRTO. minRTO is several
+	// times ackDelay: a peer that only delays its acknowledgment is not polled.
+	minRTO = 200 * millisecond
 	maxRTO = 1000 * millisecond
 )
 

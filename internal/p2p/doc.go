@@ -9,9 +9,10 @@
 //   - Messages are cut into numbered segments. The receiver accepts them only in
 //     order. Every frame carries a cumulative acknowledgment; a member that has
 //     nothing to send acknowledges after a short delay.
-//   - Nothing is retransmitted on a guess. When a connection is new, when a
-//     retransmission timeout (RTO) passes with exponential backoff (Jacobson 1988),
-//     and when frames were dropped, the sender polls the receiver. It retransmits
+//   - Nothing is retransmitted on a guess. When a connection is new, when the
+//     retransmission timeout (RTO) passes, and when frames were dropped, the sender
+//     polls the receiver. The RTO follows measured round trips (Jacobson 1988, Karn &
+//     Partridge 1987) and doubles with each poll. The sender retransmits
 //     what the receiver lacks of the segments sent before the poll. So a slow
 //     receiver gets no copies. A receiver that sees a gap reports it at once, as a
 //     NACK does.

@@ -55,7 +55,7 @@ func (e *Endpoint) handleAck(now protocol.Time, ch *channel, f *frame) {
 	// What was sent before the poll and has not arrived is lost.
 	if f.kind == pollReply && f.next == ch.out.base && f.next < f.number {
 		ch.out.rewind()
-		ch.out.rto = minRTO
+		ch.out.rto = ch.out.roundTrip.timeout()
 	}
 	e.due = min(e.due, ch.out.timeoutAt)
 }

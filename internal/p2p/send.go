@@ -41,6 +41,7 @@ func (e *Endpoint) frameFor(now protocol.Time, ch *channel, f *frame) *segment {
 		p := o.queue.At(int(o.next - o.base))
 		f.kind, f.number = data, o.next
 		f.first, f.last, f.length = p.first, p.last, p.length
+		o.roundTrip.start(o.next, now)
 		o.next++
 		o.inFlight += p.size()
 		if o.timeoutAt == protocol.Never {
@@ -78,6 +79,7 @@ func (e *Endpoint) SendFailed(now protocol.Time, _ bool) {
 		ch.out.next--
 		ch.out.inFlight -= ch.out.queue.At(int(ch.out.next - ch.out.base)).size()
 		ch.out.blocked = true
+		ch.out.roundTrip.discard()
 	case e.sent == poll:
 		// The timer polls again.
 	default:

@@ -1,11 +1,13 @@
 package peers
 
 import (
+	"bytes"
 	"context"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
@@ -30,6 +32,8 @@ type Config struct {
 // program. A nil Detection finds none.
 type Detection struct {
 	self        protocol.Rank
+	group       string
+	secrets     [][]byte // those that the detectors know
 	detector    detect.Detector
 	connections *detect.Connections
 	silent      *detect.Tracker // the members that heartbeats find silent
@@ -38,7 +42,7 @@ type Detection struct {
 // NewDetection returns detectors that watch no member yet.
 func NewDetection(c *Config) *Detection {
 	d := &Detection{
-		self: c.Self.Rank, silent: detect.NewTracker(),
+		self: c.Self.Rank, group: c.Group, secrets: [][]byte{c.Secret}, silent: detect.NewTracker(),
 		connections: detect.NewConnections(detect.ConnectionsConfig{StartTimeout: c.StartTimeout, Listening: c.Listening, Dial: c.Dial}),
 	}
 	d.detector = detect.All(append([]detect.Detector{d.connections, d.silent}, c.Detectors...)...)
@@ -61,6 +65,22 @@ func keyOf(group string, secret []byte) []byte {
 		panic(err)
 	}
 	return key
+}
+
+// SetSecrets has the detectors use the group's secrets, the first to protect what they say. Calls
+// must not be concurrent.
+func (d *Detection) SetSecrets(secrets [][]byte) {
+	if slices.EqualFunc(d.secrets, secrets, bytes.Equal) {
+		return
+	}
+	d.secrets = secrets
+	var keys [][]byte
+	for _, secret := range secrets {
+		keys = append(keys, keyOf(d.group, secret))
+	}
+	if r, ok := d.detector.(detect.KeyRotator); ok {
+		r.SetKeys(keys)
+	}
 }
 
 // Start begins to report, and to watch the members of a view at their addresses.

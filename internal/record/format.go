@@ -69,13 +69,16 @@ const (
 	trace
 	raiseVersion
 	received
+	pollProcessed
+	noteProcessed
+	evict
 )
 
 var kindNames = []string{
 	"end", "start", "settle", "receive", "receive buffer", "buffer filled", "up", "down", "writable", "next", "send failed", "report",
 	"set impaired", "join", "leave", "removed", "force view", "learn", "write", "abandon", "flush batch", "poll", "deliver", "saved",
 	"send direct", "deliver direct", "flush direct", "set meta", "set synced", "write topic", "subscribe", "unsubscribe", "deliver topic", "trace", "raise version",
-	"received",
+	"received", "poll processed", "note processed", "evict",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -179,6 +182,10 @@ func (in *input) check() (err error) {
 		err = json.Unmarshal(in.data, new(*membership.Member))
 	case forceView:
 		err = json.Unmarshal(in.data, new([]protocol.Rank))
+	case evict:
+		if len(in.data) != 1 {
+			err = fmt.Errorf("an eviction with %d causes", len(in.data))
+		}
 	case learn:
 		_, err = membership.DecodeDecisions(in.data)
 	}

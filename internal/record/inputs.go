@@ -158,6 +158,14 @@ func (r *Recorder) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	return err
 }
 
+// Evict asks for a view without a member.
+func (r *Recorder) Evict(now protocol.Time, rank protocol.Rank, incarnation uint64, cause membership.Cause) error {
+	r.note(evict, now, rank, incarnation, []byte{byte(cause)})
+	err := r.Machine.Evict(now, rank, incarnation, cause)
+	r.did(numberOf(err != nil))
+	return err
+}
+
 // RaiseVersion asks for a view with a higher protocol version.
 func (r *Recorder) RaiseVersion(now protocol.Time, version uint16) error {
 	r.note(raiseVersion, now, 0, uint64(version))
@@ -214,6 +222,20 @@ func (r *Recorder) Poll(now protocol.Time) uint64 {
 	upTo := r.Machine.Poll(now)
 	r.did(upTo)
 	return upTo
+}
+
+// PollProcessed asks whose programs have processed what was broadcast.
+func (r *Recorder) PollProcessed(now protocol.Time) uint64 {
+	r.note(pollProcessed, now, 0, 0)
+	upTo := r.Machine.PollProcessed(now)
+	r.did(upTo)
+	return upTo
+}
+
+// NoteProcessed says what the program has processed of a queue.
+func (r *Recorder) NoteProcessed(now protocol.Time, id, position uint64) {
+	r.note(noteProcessed, now, protocol.Rank(id), position)
+	r.Machine.NoteProcessed(now, id, position)
 }
 
 // Deliver takes the next message out.

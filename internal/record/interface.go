@@ -24,6 +24,7 @@ type Inputs interface {
 	Received(now protocol.Time)
 	Removed(now protocol.Time, view uint64, holder *membership.Member)
 	RaiseVersion(now protocol.Time, version uint16) error
+	Evict(now protocol.Time, rank protocol.Rank, incarnation uint64, cause membership.Cause) error
 	ForceView(now protocol.Time, ranks []protocol.Rank) error
 	Learn(now protocol.Time, d membership.Decisions) error
 	Trace()
@@ -32,6 +33,8 @@ type Inputs interface {
 	Abandon()
 	FlushBatch()
 	Poll(now protocol.Time) uint64
+	PollProcessed(now protocol.Time) uint64
+	NoteProcessed(now protocol.Time, id, position uint64)
 	DeliverEach(now protocol.Time, most int, take func(*stream.Message))
 	Subscribe(topic string) (id uint64)
 	Unsubscribe(now protocol.Time, id uint64)

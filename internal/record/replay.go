@@ -166,6 +166,10 @@ func (p *replay) applyCall(in *input) {
 		p.FlushBatch()
 	case poll:
 		p.Poll(now)
+	case pollProcessed:
+		p.PollProcessed(now)
+	case noteProcessed:
+		p.NoteProcessed(now, uint64(in.peer), in.number)
 	case deliver:
 		p.Deliver(now)
 	case sendDirect:
@@ -197,6 +201,8 @@ func (p *replay) applyCall(in *input) {
 		p.DeliverTopic(now, in.number)
 	case trace:
 		p.Trace()
+	case evict:
+		_ = p.Evict(now, in.peer, in.number, membership.Cause(in.data[0]))
 	case raiseVersion:
 		_ = p.RaiseVersion(now, uint16(in.number))
 	}

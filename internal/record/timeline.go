@@ -79,6 +79,8 @@ func (w *watch) look(in *input) {
 		w.event("forced", "an operator forces a view with ranks %v", decoded[[]protocol.Rank](in.data))
 	case raiseVersion:
 		w.event("raised", "an operator raises the protocol version to %d", in.number)
+	case evict:
+		w.event("evicted", "rank %d is to be removed: cause %d", in.peer, in.data[0])
 	case learn:
 		w.event("learns", "a process that has joined since passes decisions on")
 	}

@@ -48,7 +48,8 @@ func init() {
 // rank is a process of the job. It makes calls until the standard input of rank 0 ends, and
 // prints what it gets beside them.
 type rank struct {
-	Seconds int // after which it gives up
+	Seconds int  // after which it gives up
+	Idle    bool // it makes no call, so that some ranks are not connected to each other
 }
 
 func (r rank) run() {
@@ -63,6 +64,11 @@ func (r rank) run() {
 			fmt.Printf("message from %d: %q\n", m.From, m.Data)
 		}
 	}()
+	if r.Idle {
+		fmt.Println("runs")
+		<-ctx.Done()
+		return
+	}
 	over := make(chan struct{})
 	if w.Rank() == 0 {
 		go func() {
@@ -225,7 +231,7 @@ func startAs(t *testing.T, uid uint32, variable string, config []byte) *testutil
 }
 
 // Another user reads nothing of a job, injects nothing, and silences no rank. Without the
-// secret it does: the same attempts succeed.
+// secret it does: the same attempts succeed. To speak as a rank, it has to come before that rank.
 func TestSecurityOtherUserAndJob(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be another user")
@@ -236,7 +242,7 @@ func TestSecurityOtherUserAndJob(t *testing.T) {
 		}
 	})
 	t.Run("none", func(t *testing.T) {
-		if done := attackJob(t, rankRole+`={"Seconds": 6}`, "PLEACH_SECRET="); !slices.Contains(done, "inspect") ||
+		if done := attackJob(t, rankRole+`={"Seconds": 4, "Idle": true}`, "PLEACH_SECRET="); !slices.Contains(done, "inspect") ||
 			!slices.ContainsFunc(done, func(what string) bool { return strings.HasPrefix(what, "speak as") }) {
 			t.Errorf("the attempts do not work where nothing prevents them: %q", done)
 		}

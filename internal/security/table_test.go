@@ -5,6 +5,7 @@ package security
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"math"
@@ -15,6 +16,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/control"
 	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/membership"
 	"github.com/pleach-go/pleach/internal/testutil"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/transport/tcp"
@@ -57,14 +59,60 @@ var attempts = map[string]func(t *testing.T, a *actor, g *pleach.Group) error{
 		return err
 	},
 	"s speak as a member": func(t *testing.T, a *actor, g *pleach.Group) error {
-		h := wire.Hello{Group: a.config.Group, From: 1, To: 0, Incarnation: 2, Attempt: math.MaxUint64, Process: 7}
-		h.Code = wire.NewKey(a.config.Secret, group).HelloCode(&h)
-		answer, err := sayHello(dial(t, g.Self().Address, a.config.TLS), &h)
-		if err == nil && answer.Status != wire.Accepted {
-			err = errors.New(answer.Status.String())
+		// Rank 1 is b. Whatever the group tells this actor without letting it join is tried.
+		b := g.View().Members()[1]
+		err := errors.New("nothing was tried")
+		for _, nonce := range append(learnNonces(t, a, g), 7) {
+			h := wire.Hello{Group: a.config.Group, From: 1, To: 0, Incarnation: b.Incarnation, Attempt: math.MaxUint64, Process: nonce}
+			h.Code = wire.NewKey(a.config.Secret, group).HelloCode(&h)
+			var answer wire.Hello
+			answer, err = sayHello(dial(t, g.Self().Address, a.config.TLS), &h)
+			if err == nil && answer.Status != wire.Accepted {
+				err = errors.New(answer.Status.String())
+			}
+			if err == nil {
+				return nil
+			}
 		}
 		return err
 	},
+}
+
+// learnNonces returns the numbers in the place of b's nonce in every reply that needs no more
+// than the right to observe.
+func learnNonces(t *testing.T, a *actor, g *pleach.Group) (nonces []uint64) {
+	c := tcp.Config{Group: a.config.Group, TLS: a.config.TLS, Secret: a.config.Secret}
+	if c.TLS != nil {
+		c.Verify = func(tcp.Claim) error { return nil }
+	}
+	learn := func(v *membership.View) {
+		if m, ok := v.Member(1); ok {
+			nonces = append(nonces, m.Nonce)
+		}
+	}
+	for _, request := range []control.Request{control.View{}, control.Introduce{}} {
+		b, err := tcp.Request(timed(t, time.Second), c, g.Self().Address, control.Encode(request))
+		if err != nil {
+			continue
+		}
+		body, err := control.Open(b)
+		if err != nil {
+			continue
+		}
+		if _, ok := request.(control.View); ok {
+			if r, err := control.DecodeView(body); err == nil {
+				learn(&r.View)
+			}
+		} else if i, err := control.DecodeIntroduction(body); err == nil && i.View != nil {
+			learn(i.View)
+			for m := range i.Decisions.Added() {
+				if m.Rank == 1 {
+					nonces = append(nonces, m.Nonce)
+				}
+			}
+		}
+	}
+	return nonces
 }
 
 // tryJoin joins, and leaves.
@@ -88,6 +136,7 @@ func TestSecurityTable(t *testing.T) {
 	}
 	host := func(ip string) pleach.Config { return with(hostTLS(t, ca, ip), nil) }
 	uri := func(path string) pleach.Config { return with(uriTLS(t, ca, path), nil) }
+	names := func(c x509.Certificate) pleach.Config { return with(config(t, ca.IssueNames(t, &c)), nil) }
 	const here, there = "127.0.0.1", "127.0.0.3"
 	unnamed := pleach.Config{Group: "another"}
 	for _, setting := range []struct {
@@ -119,6 +168,22 @@ func TestSecurityTable(t *testing.T) {
 			{name: "candidate", config: uri("pleach/web/evil"), host: here, may: "oj"},
 			{name: "member", config: uri("pleach/web/a"), host: here, may: "omf"},
 			{name: "operator", config: uri("pleach-operator/web"), host: here, may: "of"},
+			{name: "observer", config: uri("pleach-observer/web"), host: here, may: "o"},
+			{name: "other group's observer", config: uri("pleach-observer/other"), host: here, may: ""},
+			{name: "mesh workload", config: uri("ns/shop/sa/cart"), host: here, may: ""},
+			{name: "without names", config: names(x509.Certificate{}), host: here, may: ""},
+			{name: "web server of the host", config: host(here), host: here, may: ""},
+			{name: "web server elsewhere", config: host(there), host: there, may: ""},
+			{name: "host called like a member", config: names(x509.Certificate{DNSNames: []string{"a", "b"}}), host: here, may: ""},
+		}},
+		{"TLS URIs, host certificates accepted", func(id string) pleach.Config {
+			c := uri("pleach/web/" + id)
+			c.HostCertificates = true
+			return c
+		}, []actor{
+			{name: "candidate", config: uri("pleach/web/evil"), host: here, may: "oj"},
+			{name: "other host", config: host(there), host: there, may: "oj"},
+			{name: "member's host", config: host(here), host: here, may: "ojmf"},
 		}},
 	} {
 		c := setting.member("a")

@@ -19,7 +19,12 @@ const (
 	knowledgeUnheard    // a leader begins anew although a member knows the order
 	leaseByOneClock     // a lease is taken over before its holder's clock has ended it
 	leaseFromTheReply   // a holder counts the TTL from when it learns that it holds the lease
+	leaseFromEmptyTable // a table that begins empty gives a lease at once
+	tokensWithoutFloor  // tokens begin again with each group
+	tokensByOneFloor    // a table of leases begins with the floor of one process alone
 	servesBeforeHandoff // an owner does not wait for the one before
+	readyByMembership   // a restarted process counts as ready before it has the state
+	leavesAtOnce        // a process leaves without handing over
 )
 
 // has reports whether a bug is planted.

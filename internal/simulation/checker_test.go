@@ -48,9 +48,10 @@ type history struct {
 
 // received is what a process has received of a sender: messages without a gap.
 type received struct {
-	started bool
-	next    int
-	ranges  []messageRange
+	started   bool
+	next      int
+	processed int // messages before it that its program has said to have processed
+	ranges    []messageRange
 }
 
 // messageRange is the messages that were delivered in a view.
@@ -234,6 +235,10 @@ type receipt struct {
 // receive it can be told at the end only.
 func (c *checker) receipt(p *process, poll *poll) {
 	c.sim.result.Receipts++
+	c.accounted(p)
+	if proven := p.machine.Stream().Proven(); proven < poll.said {
+		c.fail("%v has a receipt for %d broadcasts, and counts %d as proven", p, poll.said, proven)
+	}
 	v := p.group.views[p.history.last()]
 	root := stream.MemberID{Rank: p.self.Rank, Incarnation: p.self.Incarnation}
 	for _, m := range v.Members.All() {
@@ -245,6 +250,33 @@ func (c *checker) receipt(p *process, poll *poll) {
 			c.fail("%v has a receipt of view %d for %d segments that names %v, which has %d (whole: %t)", p, v.Number, poll.upTo, q, before, whole)
 		}
 		c.receipts = append(c.receipts, receipt{p, q, poll.messages})
+	}
+}
+
+// processed checks that the programs of all members have processed everything up to a poll, their
+// own messages included if they get them.
+func (c *checker) processed(p *process, poll *poll) {
+	c.sim.result.Processed++
+	if poll.messages == 0 {
+		return
+	}
+	v := p.group.views[p.history.last()]
+	for _, m := range v.Members.All() {
+		q := p.group.members[identity{m.Identity, m.Incarnation}]
+		if q == nil || q.history.views[0] > p.program.sent[poll.messages-1].sentIn || q == p && !c.sim.plan.stream.Replicate {
+			continue // it has joined later, or gets no messages of its own
+		}
+		if r := q.history.of(p); r.processed < poll.messages && len(q.history.lost) == 0 {
+			c.fail("%v has a receipt that %v has processed %d messages, which has processed %d", p, q, poll.messages, r.processed)
+		}
+	}
+}
+
+// accounted checks that a stream counts the broadcasts of its program. When a membership ends,
+// those without a receipt are reported to the program, as many as the stream has counted.
+func (c *checker) accounted(p *process) {
+	if accepted, said := p.machine.Stream().Accepted(), p.program.said; accepted < said || accepted > said+1 {
+		c.fail("%v has counted %d broadcasts, and %d have returned", p, accepted, said)
 	}
 }
 
@@ -270,6 +302,9 @@ func (c *checker) finish() {
 	finished := make(map[viewOf][]*process)
 	for _, p := range c.sim.processes {
 		h := &p.history
+		if p.machine != nil {
+			c.accounted(p)
+		}
 		for _, view := range h.lost {
 			if c.stayed(p, view) && !c.nobodyHas(p.group, view) {
 				c.fail("%v has lost messages in view %d, where it stayed", p, view)

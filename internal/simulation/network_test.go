@@ -22,9 +22,11 @@ type host struct {
 	// The client of services on the host, and what it has no result of.
 	client     session.Client[*operation]
 	operations []*operation
-	version    uint16 // of the program that is installed
-	off        bool   // nothing answers
-	deaf       []bool // by the other host: its packets do not arrive here
+	// Marks of tokens on the disk: no token was above.
+	shardMark, leaseMark uint64
+	version              uint16 // of the program that is installed
+	off                  bool   // nothing answers
+	deaf                 []bool // by the other host: its packets do not arrive here
 }
 
 // at returns the process that listens at an address of the host, or nil.

@@ -41,6 +41,8 @@ type plan struct {
 	// Services: operations of clients, leases that are wanted, steps of clocks, and crashes of
 	// processes that are about to do something.
 	operations, leases, steps, falls int
+	marks                            bool // tokens rise over groups by disks, and not by clocks
+	stopped                          bool // all processes crash once, and come back
 }
 
 // beginning is how a group begins.

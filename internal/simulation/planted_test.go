@@ -53,6 +53,22 @@ func TestFindsReceiptThatCountsLostMessages(t *testing.T) {
 	}
 }
 
+// A member that answers for a program that has yet to process the messages.
+func TestFindsReceiptOfUnprocessedMessages(t *testing.T) {
+	const aboutProcessed = 1 // the flag of a poll and an acknowledgment
+	found := find(t, Options{Rich: true, Tamper: func(frame []byte) [][]byte {
+		if frame[0] != pollFrame || frame[1]&aboutProcessed == 0 {
+			return nil
+		}
+		ack := bytes.Clone(frame)
+		ack[0] = ackFrame
+		return [][]byte{ack}
+	}})
+	if found != "" && !strings.Contains(found, "has processed") {
+		t.Errorf("found something else: %s", found)
+	}
+}
+
 // An attempt at a view that never ends, although a member does not answer: the others
 // stay frozen.
 func TestFindsAttemptThatNeverEnds(t *testing.T) {

@@ -343,9 +343,6 @@ func (p *process) crash() {
 		return
 	}
 	p.sim.record(p, "crashes")
-	if p.services != nil {
-		p.services.crashed = true
-	}
 	p.vanish(func(c *conn, i int) {
 		c.ends[i].closed, c.ends[i].frames = true, nil
 		p.sim.reset(c, 1-i)

@@ -13,14 +13,16 @@ import (
 // asks now and then whether what it has sent is stable, by the rules of Group.Broadcast,
 // Group.Messages and Group.WaitStable.
 type program struct {
-	process *process
-	todo    []saying   // messages to broadcast
-	current *broadcast // the one that is being written
-	sent    []message  // all that were begun
-	deaf    protocol.Time
-	reading bool
-	poll    poll
-	held    held
+	process      *process
+	todo         []saying   // messages to broadcast
+	current      *broadcast // the one that is being written
+	sent         []message  // all that were begun
+	said         uint64     // broadcasts that have returned, of all topics
+	deaf         protocol.Time
+	reading      bool
+	poll         poll
+	held         held
+	taken, noted uint64 // positions of the last message taken, and processed
 }
 
 // saying is a message to broadcast: of a size, or of a service.
@@ -53,6 +55,7 @@ type poll struct {
 	stage    pollStage
 	upTo     uint64
 	messages int    // sent before
+	said     uint64 // broadcasts that had returned before
 	view     uint64 // in which it began
 }
 
@@ -63,6 +66,7 @@ const (
 	pollWanted
 	pollFlushing
 	pollWaiting
+	pollProcessing
 )
 
 // say broadcasts a message of a size. Its bytes tell the sender and the number, as far
@@ -114,6 +118,7 @@ func (p *program) write() bool {
 		b.written, wrote = b.offset == len(b.data), true
 	}
 	if !wrote && m.Unwritten() == 0 {
+		p.said++
 		if p.current = nil; b.done != nil {
 			p.process.services.later(b.done)
 		}
@@ -161,7 +166,10 @@ func (p *program) goOnPolling() bool {
 		p.poll.stage = pollFlushing
 		return true
 	case p.poll.stage == pollFlushing && m.Unwritten() == 0:
-		p.poll = poll{pollWaiting, m.Poll(s.now), len(p.sent), p.process.history.last()}
+		p.poll = poll{pollWaiting, m.Poll(s.now), len(p.sent), p.said, p.process.history.last()}
+		if s.options.Rich {
+			m.PollProcessed(s.now)
+		}
 		return true
 	}
 	return false
@@ -174,12 +182,18 @@ func (p *program) look() {
 		switch lossy := m.Incomplete(); {
 		case m.Stable() >= p.poll.upTo:
 			s.checker.receipt(p.process, &p.poll)
-			p.poll = poll{}
+			if p.poll.stage = noPoll; s.options.Rich {
+				p.poll.stage = pollProcessing
+			}
 		case len(lossy) > 0:
 			s.checker.fail("%v is told that ranks %v have lost something", p.process, lossy)
 		}
 	}
-	if m.Pending() == 0 || p.reading {
+	if p.poll.stage == pollProcessing && m.Processed() >= p.poll.upTo {
+		s.checker.processed(p.process, &p.poll)
+		p.poll = poll{}
+	}
+	if m.Pending() == 0 && (p.noted == p.taken || !s.options.Rich) || p.reading {
 		return
 	}
 	p.reading = true
@@ -194,15 +208,30 @@ func (p *program) read() {
 		return // look schedules it again
 	}
 	p.process.step(func() {
+		p.note()
 		for range s.plan.batch {
 			m, ok := p.process.machine.Stream().Deliver(s.now)
 			if !ok {
 				return
 			}
+			p.taken = m.Position
 			p.take(&m)
 			p.hold(&m)
 		}
 	})
+}
+
+// note says that the program has processed what it took before, as it asks for more.
+func (p *program) note() {
+	if !p.process.sim.options.Rich {
+		return
+	}
+	for i := range p.process.history.from {
+		r := &p.process.history.from[i]
+		r.processed = r.next
+	}
+	p.noted = p.taken
+	p.process.machine.NoteProcessed(p.process.sim.now, 0, p.noted)
 }
 
 // held is the last message that a program has received, until it releases it.

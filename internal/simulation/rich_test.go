@@ -106,6 +106,7 @@ func (p *process) readRich() {
 	p.rich.direct.send()
 	for _, sub := range p.rich.subscriptions {
 		for m, ok := p.machine.DeliverTopic(p.sim.now, sub.id); ok; m, ok = p.machine.DeliverTopic(p.sim.now, sub.id) {
+			p.machine.NoteProcessed(p.sim.now, sub.id, m.Position)
 			if m.Lost > 0 || m.Begins {
 				sub.lossy = sub.lossy || m.Lost > 0
 				continue

@@ -46,6 +46,8 @@ type Options struct {
 	Strange bool
 	// Services has programs use what services build on groups: see services_test.go.
 	Services bool
+	// Rolling restarts all processes, one at a time: see services_rolling_test.go. It is for Services.
+	Rolling bool
 	// Upgrade makes processes speak two protocol versions: see upgrade.go.
 	Upgrade bool
 }
@@ -62,12 +64,14 @@ type Result struct {
 	Stuck bool
 	// Time is how long it took on the virtual clock.
 	Time protocol.Time
-	// Events, Frames, Delivered, Unicasts, Topical, Views and Receipts count what happened.
-	Events, Frames, Delivered, Unicasts, Topical, Views, Receipts uint64
+	// Events, Frames, Delivered, Unicasts, Topical, Views, Receipts and Processed count what happened.
+	Events, Frames, Delivered, Unicasts, Topical, Views, Receipts, Processed uint64
 	// Groups, Seats and Saves count what happened before processes were members.
 	Groups, Seats, Saves uint64
 	// Ordered, Restored, Anew, Operations, Leases and Owned count what services did.
 	Ordered, Restored, Anew, Operations, Leases, Owned uint64
+	// Rolled counts rolling restarts.
+	Rolled uint64
 	// Told counts the members behind a cut, once for each installation of a view without them.
 	Told uint64
 }
@@ -84,6 +88,7 @@ type Simulation struct {
 	nonces    uint64           // drawn so far
 	// operations counts those of clients of services.
 	operations uint64
+	rolling    rolling
 	falling    bool       // the next process that does something for a service crashes
 	processes  []*process // in the order in which they began
 	conns      []*conn    // those that may be alive
@@ -122,6 +127,9 @@ func Run(seed uint64, o Options) Result {
 	if o.Services {
 		s.plan.planServices(s.rng)
 	}
+	if o.Rolling {
+		s.plan.planRolling(s.rng)
+	}
 	if o.Strange {
 		s.strange.rng = rand.New(rand.NewPCG(seed, 0x73747261))
 	}
@@ -131,6 +139,7 @@ func Run(seed uint64, o Options) Result {
 		s.beginRich(seed)
 	}
 	s.runUntil(s.plan.end, nil)
+	s.finishRolling()
 	s.endTrouble()
 	s.converge()
 	if o.Upgrade {

@@ -43,6 +43,8 @@ type serviceChecker struct {
 	epochs   []*epoch
 	holdings []*holding
 	owners   map[ownership]*process
+	// The highest tokens of each group, by partition, and of each order, of leases.
+	tokens map[*group]*[partitionCount]uint64
 }
 
 // ownership is a partition of a group with the token of its owner.
@@ -70,6 +72,7 @@ func (c *checker) epoch(by *process, view uint64) *epoch {
 // anew checks that no member knew an order that begins anew.
 func (c *checker) anew(by *process, e *epoch) {
 	c.sim.result.Anew++
+	c.rolled(e)
 	for _, p := range c.sim.processes {
 		if p != by && p.state == running && p.group == e.group && slices.Contains(p.history.views, e.view) && p.services.order.joining.Knows() {
 			c.fail("the order begins anew in view %d, but %v knows it", e.view, p)
@@ -155,8 +158,9 @@ func (c *checker) completed(o *orderPart, op *operation, result []byte) {
 	}
 }
 
-// granted checks the token of a lease: the same at all members, and higher than all before.
-func (c *checker) granted(o *orderPart, token uint64) {
+// granted checks the token of a lease: the same at all members, and higher than all before. One that
+// is not used may be lower than those of earlier orders.
+func (c *checker) granted(o *orderPart, token uint64, used bool) {
 	e, number := o.epoch, o.delivered
 	was, ok := e.tokens[number]
 	switch {
@@ -164,12 +168,23 @@ func (c *checker) granted(o *orderPart, token uint64) {
 		c.fail("%v grants a lease with token %d, others with %d", o.process, token, was)
 	case !ok && token <= e.token:
 		c.fail("%v grants a lease with token %d after %d", o.process, token, e.token)
+	case !ok && used && token <= c.tokenBefore(e):
+		c.fail("%v grants a lease with token %d after one of an earlier order with %d", o.process, token, c.tokenBefore(e))
 	case !ok:
 		e.tokens[number], e.token = token, token
 	}
 }
 
-// holds checks that no other process holds the lease, by its own clock.
+// tokenBefore returns the highest token of a lease in all orders before one.
+func (c *checker) tokenBefore(e *epoch) (highest uint64) {
+	for _, before := range c.services.epochs[:e.number] {
+		highest = max(highest, before.token)
+	}
+	return highest
+}
+
+// holds checks that no other process holds the lease, by its own clock: not in an earlier order
+// either, which no member knows any more.
 func (c *checker) holds(h *holding) {
 	if !h.valid() {
 		return // it was told too late
@@ -177,7 +192,7 @@ func (c *checker) holds(h *holding) {
 	all := &c.services.holdings
 	*all = slices.DeleteFunc(*all, func(o *holding) bool { return !o.valid() })
 	for _, o := range *all {
-		if o != h && o.of == h.of {
+		if o != h {
 			c.fail("%v and %v hold a lease, with tokens %d and %d", h.leases.process, o.leases.process, h.token, o.token)
 		}
 	}
@@ -194,6 +209,16 @@ func (c *checker) owns(h *shardPart, item handoff.Item) {
 		c.fail("%v and %v own partition %d with token %d", h.process, other, item.Partition, item.Token)
 	}
 	c.services.owners[key] = h.process
+	if c.services.tokens[key.group] == nil {
+		c.services.tokens[key.group] = new([partitionCount]uint64)
+	}
+	for _, g := range c.groups[:slices.Index(c.groups, key.group)] {
+		if before := c.services.tokens[g]; before != nil && before[item.Partition] >= item.Token {
+			c.fail("%v owns partition %d with token %d after one of an earlier group with %d", h.process, item.Partition, item.Token, before[item.Partition])
+		}
+	}
+	highest := &c.services.tokens[key.group][item.Partition]
+	*highest = max(*highest, item.Token)
 	c.sim.result.Owned++
 	c.serves(h)
 }

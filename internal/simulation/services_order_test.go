@@ -39,16 +39,21 @@ type served struct {
 // retryDelay is that of package ordered.
 const retryDelay = 5 * millisecond
 
-// maxBatch is small, so that few messages make several frames.
-const maxBatch = 200
+// Small sizes: few messages make several frames, and a small state has several blocks.
+const (
+	maxBatch   = 200
+	stateBlock = 32
+)
 
 func (o *orderPart) begin(s *services) {
 	p := s.process
 	self := sequencer.Member{Rank: int(p.self.Rank), Incarnation: p.self.Incarnation}
 	*o = orderPart{services: s, callers: make(map[uint64]served), armed: protocol.Never}
-	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: !p.sim.has(unsafeOrder), MaxBatch: maxBatch})
+	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: !p.sim.has(unsafeOrder), MaxBatch: maxBatch, Block: stateBlock})
 	o.joining = sequencer.NewJoining(o.machine, p.self.Incarnation == member.FirstIncarnation, p.sim.rng.Uint64)
-	o.reset(p.sim.checker.epoch(p, 0))
+	if o.reset(p.sim.checker.epoch(p, 0)); o.joining.Knows() {
+		o.leases.empty(o.epoch)
+	}
 	p.host.client.Again()
 	if p.sim.has(sessionForgets) {
 		p.host.client = session.NewClient[*operation](p.sim.clientID())
@@ -168,13 +173,17 @@ func (o *orderPart) receive(view uint64, from int, body []byte) {
 	o.carryOut()
 }
 
-// stateAsked takes a request for the state.
-func (o *orderPart) stateAsked(c direct.Caller, body []byte, reply func([]byte, error)) {
+// stateAsked takes a request for the state, or for a block of it.
+func (o *orderPart) stateAsked(r direct.Request, reply func([]byte, error)) {
 	o.requests++
-	o.callers[o.requests] = served{c, reply}
-	d := wire.NewDecoder(body)
+	o.callers[o.requests] = served{r.Caller, reply}
+	d := wire.NewDecoder(r.Data)
 	o.asked = d.Uint64()
-	o.joining.StateAsked(o.process.sim.now, o.requests, body)
+	if r.Name == transferRequest {
+		o.joining.TransferAsked(o.process.sim.now, o.requests, int(r.Rank), r.Data)
+	} else {
+		o.joining.StateAsked(o.process.sim.now, o.requests, r.Data)
+	}
 	o.carryOut()
 }
 
@@ -199,38 +208,46 @@ func (o *orderPart) answer(id uint64, b []byte, err error) {
 
 // carryOut does what joining decides.
 func (o *orderPart) carryOut() {
-	for _, action := range o.joining.Take() {
-		switch a := action.(type) {
-		case sequencer.Ask:
-			o.ask(a)
-		case sequencer.Answer:
-			o.fall()
-			o.answer(a.ID, a.Body, a.Err)
-		case sequencer.Capture:
-			o.fall()
-			o.answer(a.ID, o.capture(a.Head), nil)
-		case sequencer.Restore:
-			o.restore(a)
-		case sequencer.Reset:
-			view, _, _ := o.machine.Place()
-			o.process.sim.record(o.process, "begins the order anew")
-			o.reset(o.process.sim.checker.epoch(o.process, view))
-		case sequencer.Deliver:
-			o.fall()
-			for i := range a.Messages {
-				o.deliver(&a.Messages[i])
-			}
+	for actions := o.joining.Take(); len(actions) > 0; actions = o.joining.Take() {
+		for _, action := range actions {
+			o.do(action)
 		}
 	}
 	o.arm()
 }
 
+// do does one thing that joining decides.
+func (o *orderPart) do(action sequencer.Action) {
+	switch a := action.(type) {
+	case sequencer.Ask:
+		o.ask(a)
+	case sequencer.Answer:
+		o.fall()
+		o.answer(a.ID, a.Body, a.Err)
+	case sequencer.Capture:
+		o.fall()
+		o.joining.Captured(o.process.sim.now, a.ID, o.capture(), nil)
+	case sequencer.Restore:
+		o.restore(a)
+	case sequencer.Reset:
+		o.process.sim.record(o.process, "begins the order anew")
+		o.reset(o.process.sim.checker.epoch(o.process, a.View))
+		o.leases.empty(o.epoch)
+	case sequencer.HandedOver:
+		o.process.sim.after(0, o.process.leave)
+	case sequencer.Deliver:
+		o.fall()
+		for i := range a.Messages {
+			o.deliver(&a.Messages[i])
+		}
+	}
+}
+
 // ask asks a member.
 func (o *orderPart) ask(a sequencer.Ask) {
-	name := stateRequest
-	if a.Request == sequencer.MarkRequest {
-		name = markRequest
-	}
+	name := map[sequencer.Request]string{
+		sequencer.StateRequest: stateRequest, sequencer.MarkRequest: markRequest, sequencer.TransferRequest: transferRequest,
+	}[a.Request]
 	o.request(a.To, name, a.Body, a.Timeout, func(r direct.Reply) {
 		if o.process.sim.has(knowledgeUnheard) && len(r.Data) == 1 {
 			r.Data = nil
@@ -248,9 +265,9 @@ func errorOf(r direct.Reply) error {
 	return r.Err
 }
 
-// capture returns the order and the program's state.
-func (o *orderPart) capture(head []byte) []byte {
-	b := bytes.NewBuffer(wire.AppendUint64(wire.AppendUint64(head, o.epoch.number), o.delivered))
+// capture returns the program's state.
+func (o *orderPart) capture() []byte {
+	b := bytes.NewBuffer(wire.AppendUint64(wire.AppendUint64(nil, o.epoch.number), o.delivered))
 	if err := o.replicas.Snapshot(b); err != nil {
 		o.process.sim.checker.fail("%v has no snapshot: %v", o.process, err)
 	}

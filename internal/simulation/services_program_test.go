@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"slices"
 
@@ -110,7 +111,7 @@ func (s *Simulation) clientID() (id session.ClientID) {
 
 // Leases: the clocks of two hosts run at rates that differ by less than leaseDrift.
 const (
-	leaseTTL   = 400 * millisecond
+	leaseTTL   = 800 * millisecond
 	leaseDrift = 0.05
 	clockRate  = 0.02 // by how much a rate differs from 1, at most
 	leaseName  = "lock"
@@ -127,6 +128,29 @@ func (s *Simulation) drawClock() clock {
 	return clock{1 + clockRate*(2*s.rng.Float64()-1), s.between(-10*second, 10*second)}
 }
 
+// tokensAhead is how far marks are above tokens, as those of internal/services/tokens.
+const tokensAhead = 1 << 20
+
+// floor is what tokens of a process are not below: by a disk, or by clocks that are not set back.
+func (p *process) floor(mark *uint64) uint64 {
+	switch {
+	case p.sim.has(tokensWithoutFloor):
+		return 0
+	case p.sim.plan.marks && *mark > 0:
+		return *mark + 1
+	case p.sim.plan.marks:
+		return 0
+	}
+	return uint64(p.sim.now / millisecond)
+}
+
+// cover has the disk know of a token.
+func cover(mark *uint64, token uint64) {
+	if token+tokensAhead/2 > *mark {
+		*mark = token + tokensAhead
+	}
+}
+
 // leasePart is the leases of a process, as package lease drives them.
 type leasePart struct {
 	*services
@@ -134,12 +158,13 @@ type leasePart struct {
 	epoch protocol.Time // where its clock begins
 	held  *holding
 	wants bool
+	// preparing means that a command which prepares the table is on its way.
+	preparing bool
 }
 
 // holding is a lease that a process holds, or has held.
 type holding struct {
 	leases   *leasePart
-	of       *epoch
 	token    uint64
 	until    protocol.Time // by the clock of its process
 	released bool
@@ -148,12 +173,46 @@ type holding struct {
 func (l *leasePart) begin(s *services) {
 	*l = leasePart{services: s, epoch: s.process.sim.between(0, second)}
 	l.reset()
+	l.after(preparePause, l.prepare)
 }
+
+// preparePause is how often a process looks whether the table is prepared.
+const preparePause = 20 * millisecond
+
+// prepare has the table agree on the base of its tokens.
+func (l *leasePart) prepare() {
+	l.after(preparePause, l.prepare)
+	if !l.order.joining.Knows() || l.preparing {
+		return
+	}
+	self, members := processName(l.process.identity, l.process.self.Incarnation), []string(nil)
+	for _, m := range l.process.machine.View().Members.All() {
+		members = append(members, processName(m.Identity, m.Incarnation))
+	}
+	if l.process.sim.has(tokensByOneFloor) {
+		members = nil
+	}
+	c, wait, prepared := l.table.Prepare(l.clock(), self, l.process.floor(&l.process.host.leaseMark), members)
+	if prepared || wait > 0 {
+		return
+	}
+	l.preparing = true
+	l.propose(&c, func(leases.Verdict, uint64) { l.preparing = false })
+}
+
+func processName(id string, incarnation uint64) string { return fmt.Sprint(id, "/", incarnation) }
 
 func (l *leasePart) reset() {
 	l.table = leases.New()
 	if l.table.Drift = leaseDrift; l.process.sim.has(leaseByOneClock) {
 		l.table.Drift = -0.5
+	}
+}
+
+// empty begins a table because no process knew the leases.
+func (l *leasePart) empty(e *epoch) {
+	if !l.process.sim.has(leaseFromEmptyTable) {
+		l.table.Begin(l.clock(), e.number, 0)
 	}
 }
 
@@ -165,8 +224,9 @@ func (l *leasePart) clock() protocol.Time {
 // Apply implements [session.Machine].
 func (l *leasePart) Apply(command []byte) []byte {
 	result, changed := l.table.Apply(l.clock(), command)
-	if _, token := leases.DecodeResult(result); changed && leases.Operation(command[0]) == leases.Acquire {
-		l.process.sim.checker.granted(&l.order, token)
+	if v, token := leases.DecodeResult(result); changed && leases.Operation(command[0]) == leases.Acquire {
+		cover(&l.process.host.leaseMark, token)
+		l.process.sim.checker.granted(&l.order, token, v == leases.OK)
 	}
 	return result
 }
@@ -182,27 +242,31 @@ func (l *leasePart) acquire(hold protocol.Time) {
 	switch {
 	case !l.wants:
 		return
-	case l.held != nil:
+	case l.held != nil, l.table.Base() == 0:
 		l.after(leaseTTL/4, func() { l.acquire(hold) })
 		return
 	}
 	s, began := l.process.sim, l.clock()
-	floor := uint64(max(s.now+l.process.host.clock.day, 0) / millisecond)
+	floor := l.process.floor(&l.process.host.leaseMark)
 	c, free := l.table.Take(began, leaseName, leases.Entry{TTL: leaseTTL, Holder: l.process.identity}, floor)
 	if !free {
 		_, wait, _ := l.table.Look(began, leaseName)
-		l.after(max(min(wait, leaseTTL/4), millisecond), func() { l.acquire(hold) })
+		early, _ := l.table.Early(began, leaseTTL)
+		l.after(max(min(max(wait, early), leaseTTL/4), millisecond), func() { l.acquire(hold) })
 		return
 	}
 	l.propose(&c, func(v leases.Verdict, token uint64) {
-		if v != leases.OK {
+		if v == leases.Early {
+			l.propose(&leases.Command{Op: leases.Release, Name: leaseName, Entry: leases.Entry{Token: token}}, func(leases.Verdict, uint64) {})
+		}
+		if v != leases.OK || c.Op == leases.Elapsed {
 			l.after(retryDelay, func() { l.acquire(hold) })
 			return
 		}
 		if s.has(leaseFromTheReply) {
 			began = l.clock()
 		}
-		l.held = &holding{leases: l, of: l.order.epoch, token: token, until: began + leaseTTL}
+		l.held = &holding{leases: l, token: token, until: began + leaseTTL}
 		s.checker.holds(l.held)
 		l.after(leaseTTL/3, l.renew)
 		l.after(hold, l.release)
@@ -249,8 +313,6 @@ func (l *leasePart) release() {
 	l.propose(&c, func(leases.Verdict, uint64) {})
 }
 
-// valid reports whether a process holds a lease, by its clock. A process that has ended in order
-// may go on with it.
-func (h *holding) valid() bool {
-	return !h.released && !h.leases.crashed && h.leases.clock() < h.until
-}
+// valid reports whether a lease is held, by the clock of its host. The holder is a client of the
+// process, as one of an agent: it goes on when the process has crashed or ended.
+func (h *holding) valid() bool { return !h.released && h.leases.clock() < h.until }

@@ -16,11 +16,14 @@ func (p *plan) planServices(rng *rand.Rand) {
 	p.size, p.end = 3+rng.IntN(3), between(rng, second, 4*second)
 	p.messages, p.polls, p.troubles = rng.IntN(10), rng.IntN(3), 1+rng.IntN(6)
 	p.operations, p.leases, p.steps, p.falls = 10+rng.IntN(40), 2+rng.IntN(8), rng.IntN(4), rng.IntN(4)
+	p.marks = rng.IntN(2) == 0
+	p.stopped = p.begin == founded && rng.IntN(2) == 0
 }
 
 // beginServices schedules what clients and holders of leases do, and steps of clocks.
 func (s *Simulation) beginServices() {
 	s.checker.services.owners = make(map[ownership]*process)
+	s.checker.services.tokens = make(map[*group]*[partitionCount]uint64)
 	for range s.plan.operations {
 		s.after(s.between(0, s.plan.end), s.operate)
 	}
@@ -31,6 +34,9 @@ func (s *Simulation) beginServices() {
 				p.do(func() { p.wantLease(hold) })
 			}
 		})
+	}
+	if s.plan.stopped {
+		s.after(s.between(0, s.plan.end), s.stopAll)
 	}
 	for range s.plan.falls {
 		s.after(s.between(0, s.plan.end), func() { s.falling = true })
@@ -59,6 +65,21 @@ func (s *services) fall() {
 	})
 }
 
+// stopAll has all processes crash at once, and come back: they begin a group that knows nothing of
+// the one before, while clients of the one before still hold leases.
+func (s *Simulation) stopAll() {
+	s.timeline.note(s.now, "all crash, and come back")
+	for i, h := range s.hosts {
+		p := h.process
+		if p == nil {
+			continue
+		}
+		if p.crash(); i < s.plan.size { // doubles are on other hosts: two processes of one ID begin no group
+			s.restartAfter(s.between(0, 100*millisecond), p)
+		}
+	}
+}
+
 // wantLease has a process take the lease, and hold it for a while.
 func (p *process) wantLease(hold protocol.Time) {
 	if p.state != running {
@@ -83,14 +104,15 @@ func (s *Simulation) servicesConverge() {
 		p.wantLease(50 * millisecond)
 	}
 	before := s.result.Leases
-	if !s.runUntil(s.now+servicesTime, func() bool { return s.agreed() && s.owned() && s.result.Leases > before }) {
+	gone := func() bool { return len(s.belonging()) == 0 } // the last ones were about to leave
+	if !s.runUntil(s.now+servicesTime, func() bool { return gone() || s.agreed() && s.owned() && s.result.Leases > before }) {
 		s.checker.fail("services do not go on after the trouble:%s", s.describeServices())
 		return
 	}
 	for _, p := range s.belonging() {
 		p.services.leases.wants = false
 	}
-	if !s.runUntil(s.now+servicesTime, func() bool { return s.agreed() && s.owned() && s.converged() }) {
+	if !s.runUntil(s.now+servicesTime, func() bool { return gone() || s.agreed() && s.owned() && s.converged() }) {
 		s.checker.fail("services are not quiet after the trouble:%s", s.describeServices())
 	}
 }
@@ -152,6 +174,9 @@ func TestFindsBugsOfServices(t *testing.T) {
 		{"an order begins anew although a member knows it", knowledgeUnheard, "anew"},
 		{"a lease ends by one clock alone", leaseByOneClock, "hold a lease"},
 		{"a lease counts from the reply", leaseFromTheReply, "hold a lease"},
+		{"a table that begins empty gives a lease at once", leaseFromEmptyTable, "hold a lease"},
+		{"tokens begin again with each group", tokensWithoutFloor, "after one of"},
+		{"tokens begin by the floor of one process", tokensByOneFloor, "after one of"},
 		{"an owner serves before the handoff", servesBeforeHandoff, "serve partition"},
 	} {
 		t.Run(bug.name, func(t *testing.T) {

@@ -38,7 +38,7 @@ type poller struct {
 }
 
 func (h *shardPart) begin(s *services) {
-	c := handoff.Config{Partitions: partitionCount, Lease: shardLease, Handoff: shardHandoff}
+	c := handoff.Config{Partitions: partitionCount, Lease: shardLease, Handoff: shardHandoff, Floor: s.process.floor(&s.process.host.shardMark)}
 	*h = shardPart{services: s, machine: handoff.New(c), armed: protocol.Never}
 	h.after(0, h.viewed)
 	h.after(shardPeriod, h.renew)
@@ -68,6 +68,7 @@ func (h *shardPart) viewed() {
 // step has time pass in the machine, and does what it wants.
 func (h *shardPart) step() {
 	s := h.process.sim
+	cover(&h.process.host.shardMark, h.machine.Ceiling())
 	h.machine.Tick(s.now)
 	a := h.machine.Take()
 	for _, item := range a.Begin {
@@ -123,6 +124,13 @@ func (h *shardPart) renew() {
 		return
 	}
 	h.confirm()
+	for _, p := range h.machine.AskTerms() {
+		h.request(p.Rank, termsRequest, encodeView(h.view), shardPeriod, func(r direct.Reply) {
+			if errorOf(r) == nil {
+				h.receive(p.Rank, r.Data)
+			}
+		})
+	}
 	for _, p := range h.machine.Missing() {
 		h.request(p.Rank, reportRequest, encodeView(h.view), shardPeriod, func(r direct.Reply) {
 			if errorOf(r) == nil {
@@ -173,6 +181,15 @@ func (h *shardPart) vouch(view uint64) error {
 // report returns what this process holds in a view.
 func (h *shardPart) report(view uint64) ([]byte, error) {
 	m := h.machine.Report()
+	if m.View != view {
+		return nil, errRefusedRequest
+	}
+	return m.Encode(), nil
+}
+
+// terms returns the terms of this process in a view.
+func (h *shardPart) terms(view uint64) ([]byte, error) {
+	m := h.machine.Terms()
 	if m.View != view {
 		return nil, errRefusedRequest
 	}

@@ -20,7 +20,6 @@ type services struct {
 	order   orderPart
 	shards  shardPart
 	leases  leasePart
-	crashed bool
 }
 
 // Kinds of broadcasts, in their first byte. Those of no service have another one.
@@ -156,9 +155,11 @@ const (
 	ackRequest      = "ack"
 	markRequest     = "mark"
 	stateRequest    = "state"
+	transferRequest = "transfer"
 	vouchRequest    = "vouch"
 	majorityRequest = "majority"
 	reportRequest   = "report"
+	termsRequest    = "terms"
 )
 
 var errRefusedRequest = errors.New("refused")
@@ -180,14 +181,16 @@ func (s *services) requested(r direct.Request) {
 			reply(nil, s.order.machine.Acknowledge(from, r.Data))
 		case markRequest:
 			reply(nil, s.order.joining.MarkAsked(r.Data))
-		case stateRequest:
-			s.order.stateAsked(r.Caller, r.Data, reply)
+		case stateRequest, transferRequest:
+			s.order.stateAsked(r, reply)
 		case vouchRequest:
 			reply(nil, s.shards.vouch(decodeView(r.Data)))
 		case majorityRequest:
 			s.shards.poll(decodeView(r.Data), func(err error) { reply(nil, err) })
 		case reportRequest:
 			reply(s.shards.report(decodeView(r.Data)))
+		case termsRequest:
+			reply(s.shards.terms(decodeView(r.Data)))
 		}
 	})
 }

@@ -75,6 +75,14 @@ func TestMovesUnderSeeds(t *testing.T) {
 	}
 }
 
+// A process that began a view without the help of a member, because all others were dead or had
+// been started again, was told that messages of earlier views are lost (case 80).
+func TestSeedOfViewBegunAlone(t *testing.T) {
+	if r := Run(3_000_677, Options{Moves: true}); r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
 // Groups keep their promises also if some processes do what no correct one does.
 func TestStrangeUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 300, 30, Options{Strange: true}); total != nil {
@@ -85,7 +93,7 @@ func TestStrangeUnderSeeds(t *testing.T) {
 // Groups keep their promises also if programs use all that a member offers.
 func TestRichUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 300, 30, Options{Rich: true}); total != nil {
-		total.exercised(t, 1, map[string]uint64{"messages to topics": total.topical.Load()})
+		total.exercised(t, 1, map[string]uint64{"messages to topics": total.topical.Load(), "receipts of processing": total.processed.Load()})
 	}
 }
 
@@ -101,8 +109,8 @@ func replay(t *testing.T, seed uint64, o Options) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, topical, views, receipts, groups, seats, saves, told, stuck atomic.Uint64
-	ordered, restored, anew, operations, leases, owned                                                      atomic.Uint64 // of services
+	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, stuck atomic.Uint64
+	ordered, restored, anew, operations, leases, owned, rolled                                                         atomic.Uint64 // of services
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -146,6 +154,7 @@ func (c *totals) add(r *Result) {
 	c.topical.Add(r.Topical)
 	c.views.Add(r.Views)
 	c.receipts.Add(r.Receipts)
+	c.processed.Add(r.Processed)
 	c.groups.Add(r.Groups)
 	c.seats.Add(r.Seats)
 	c.saves.Add(r.Saves)
@@ -153,6 +162,7 @@ func (c *totals) add(r *Result) {
 	c.ordered.Add(r.Ordered)
 	c.restored.Add(r.Restored)
 	c.anew.Add(r.Anew)
+	c.rolled.Add(r.Rolled)
 	c.operations.Add(r.Operations)
 	c.leases.Add(r.Leases)
 	c.owned.Add(r.Owned)

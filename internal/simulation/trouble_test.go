@@ -58,6 +58,9 @@ func (s *Simulation) begin() {
 	if s.options.Services {
 		s.beginServices()
 	}
+	if s.options.Rolling {
+		s.beginRolling()
+	}
 	for range s.plan.troubles {
 		s.after(s.between(0, s.plan.end), s.trouble)
 	}

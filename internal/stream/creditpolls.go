@@ -13,6 +13,7 @@ type creditPolls struct {
 	since   protocol.Time // since when there is no answer to them
 	last    protocol.Time // when the last one was sent
 	heard   bool          // there was an answer after it
+	credit  protocol.Time // when the last credit arrived, asked for or not; 0: none did
 	took    protocol.Time // how long an answer takes
 	wait    protocol.Time // how long after the last poll the next one may be sent
 }

@@ -26,6 +26,9 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		} else {
 			if seg.begins {
 				f.topical = seg.topic
+				if size := len(seg.payload()) + int(seg.remaining); size > m.config.MaxMessage {
+					m.refuseLength(f, size)
+				}
 			}
 			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
 				m.deliverMessage(f, message, f.topical, seg.buffer)
@@ -48,6 +51,7 @@ func (m *Member) deliverMessage(f *flow, message []byte, topical bool, buffer *r
 	}
 	switch {
 	case len(message) > m.config.MaxMessage:
+		m.refuseLength(f, len(message))
 	case topical:
 		topic, data := f.cutTopic(message)
 		next := Message{Root: f.root, Topic: topic, Data: data, View: m.view}
@@ -59,6 +63,23 @@ func (m *Member) deliverMessage(f *flow, message []byte, topical bool, buffer *r
 	default:
 		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view, Lease: buffer.lease()})
 	}
+}
+
+// refuseLength refuses a message that is longer than this member can receive. From here on the
+// stream counts as lost, so the member does not acknowledge it.
+func (m *Member) refuseLength(f *flow, size int) {
+	if m.inbox.tooLong.size == 0 {
+		m.inbox.tooLong.root, m.inbox.tooLong.size = f.root, size
+	}
+	if f.lost == 0 {
+		f.lost = f.delivered
+	}
+}
+
+// TooLong returns the sender and the size of the first message that was longer than this member
+// can receive. Its driver ends the membership then.
+func (m *Member) TooLong() (root protocol.Rank, size int, ok bool) {
+	return m.inbox.tooLong.root, m.inbox.tooLong.size, m.inbox.tooLong.size > 0
 }
 
 // Deliver returns the next message or notice for the program, or false if there is
@@ -86,6 +107,8 @@ func (m *Member) deliverEach(now protocol.Time, q *messageQueue, most int, take 
 			m.stats.Delivered++
 			m.stats.DeliveredBytes += uint64(len(next.Data))
 		}
+		q.taken++
+		next.Position = q.taken
 		take(next)
 		m.inbox.discard(q)
 	}

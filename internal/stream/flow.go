@@ -25,6 +25,7 @@ type flow struct {
 	links
 	foster     foster
 	acks       acks
+	processing processing
 	credit     credit
 	correction correction
 	pull       pull

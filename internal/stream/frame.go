@@ -57,6 +57,9 @@ type frame struct {
 	// report its arrival (trace.go); inline, that an offer
 	// carries its last segment.
 	begins, batch, topic, traced, inline bool
+	// processed says that a poll or an ack is about what programs have processed. Members
+	// before it was added take them for polls, and acks, of receipts.
+	processed bool
 	// remaining is how many bytes of the message are in the segments that follow.
 	remaining   uint32
 	direction   direction // of an offer
@@ -123,7 +126,7 @@ var ErrFrame = errors.New("stream: malformed frame")
 // append appends the encoded frame to dst.
 func (f *frame) append(dst []byte) []byte {
 	var flags byte
-	if f.begins {
+	if f.begins || f.processed {
 		flags |= flagBegins
 	}
 	if f.remaining > 0 {
@@ -288,6 +291,9 @@ func parseKind(k kind, b []byte) (frame, error) {
 			return frame{}, fmt.Errorf("%w: kind %d of %d bytes", ErrFrame, f.kind, len(b))
 		}
 		f.view, f.segment = binary.BigEndian.Uint64(b[headSize:]), nil
+		if f.kind == poll || f.kind == ack {
+			f.processed, f.begins = f.begins, false
+		}
 	}
 	if len(f.segment) > 0 && !f.carriesSegment() {
 		return frame{}, fmt.Errorf("%w: kind %d carries %d bytes", ErrFrame, f.kind, len(f.segment))

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"github.com/pleach-go/pleach/internal/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -15,9 +14,11 @@ type inbox struct {
 	bytes    int  // of them
 	blocking bool // it was full, and credits are withheld
 	refusing bool // it was full, and something was refused or not requested
+	tooLong  struct {
+		root protocol.Rank
+		size int // of the first message that was longer than Config.MaxMessage; 0: none was
+	}
 }
-
-type messageQueue = queue.Queue[Message]
 
 // messageCost is what a message costs besides its bytes, so that empty ones are bounded
 // too.

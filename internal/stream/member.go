@@ -24,7 +24,8 @@ type Member struct {
 	outbox queue.Queue[send]
 	own    ownStream
 	viewChange
-	inbox inbox
+	inbox      inbox
+	processing []*flow // those with marks in the queues; see processed.go
 	peers
 	activeRoots
 	repairTook protocol.Time // how long it takes until all that was requested is here
@@ -99,6 +100,8 @@ type Message struct {
 	// Begins makes this a notice, too: View begins here. All messages of the views before
 	// are delivered.
 	Begins bool
+	// Position numbers the messages and notices of a queue, from 1, for [Member.NoteProcessed].
+	Position uint64
 	// Lease is for [Member.Release]. It is nil if there is nothing to release.
 	Lease *Lease
 }
@@ -137,7 +140,7 @@ func New(c Config) (*Member, error) {
 	if err := m.setRoster(c.Size, c.Members); err != nil {
 		return nil, err
 	}
-	m.own.pollDue, m.own.creditDue = protocol.Never, protocol.Never
+	m.own.pollDue, m.own.processedDue, m.own.creditDue = protocol.Never, protocol.Never, protocol.Never
 	own, err := m.open(c.Rank, c.Incarnation)
 	if err != nil {
 		return nil, err
@@ -194,7 +197,8 @@ func (m *Member) flowOfFrame(fr *frame) *flow {
 	case f != nil && f.incarnation > fr.incarnation, fr.root == m.config.Rank:
 		return nil
 	case f != nil:
-		m.scheduled = slices.DeleteFunc(m.scheduled, func(t *flow) bool { return t == f })
+		same := func(t *flow) bool { return t == f }
+		m.scheduled, m.processing = slices.DeleteFunc(m.scheduled, same), slices.DeleteFunc(m.processing, same)
 	}
 	m.lastFlow, _ = m.open(fr.root, fr.incarnation) // the same tree was made at the start
 	return m.lastFlow

@@ -23,6 +23,7 @@ type ownStream struct {
 	partlySent bool
 	restarts   uint64
 	messages   uint32 // begun so far; it wraps around
+	receipts   receipts
 	burst      burst
 	inFlight   int // bytes that are sent, and that some member may not have accepted that answers, by weight
 	held       int // bytes that are no longer in flight, but that a member may lack that does not answer
@@ -33,12 +34,14 @@ type ownStream struct {
 	timedAt protocol.Time
 	halved  bool
 	base    baseDelay
+	sentAt  sendTimes
 	// blockedSince is when flow control began to block, or 0. Credits are polled at
 	// creditDue then, and again after creditInterval.
 	blockedSince, creditDue, creditInterval protocol.Time
 	incomplete                              []protocol.Rank // members that have lost something of it, in ascending order
 	// When to repeat an unanswered poll, and the interval after that.
-	pollDue, pollInterval protocol.Time
+	pollDue, pollInterval           protocol.Time
+	processedDue, processedInterval protocol.Time // likewise of PollProcessed
 }
 
 // ErrBusy is returned by Write if too much waits to be sent.
@@ -76,6 +79,7 @@ func (m *Member) write(topic string, payload []byte, remaining int) error {
 	m.own.waiting.Push(seg)
 	m.own.bytes += seg.size()
 	if m.own.writtenBytes = written; remaining == 0 {
+		m.own.receipts.accepted++
 		m.stats.Broadcast++
 		m.stats.BroadcastBytes += uint64(m.own.writtenBytes)
 		m.own.writtenBytes = 0
@@ -135,6 +139,7 @@ func (m *Member) emit(now protocol.Time) bool {
 	m.forward(f, f.next, &seg)
 	m.keep(f, &seg)
 	f.arrived = arrival{f.next, now}
+	m.own.sentAt.note(now, f.next)
 	m.own.inFlight += seg.weight()
 	if f.wanted = f.next; m.deliversOwn() {
 		m.deliver(f, f.next)
@@ -162,7 +167,9 @@ func (m *Member) dropCutMessage() {
 	m.own.messages-- // it begins again
 	m.own.partlySent = false
 	for m.own.waiting.Len() > 0 && !m.own.waiting.At(0).begins {
-		m.own.pop()
+		if seg := m.own.pop(); seg.remaining == 0 {
+			m.own.receipts.accepted-- // it is written again
+		}
 	}
 	if m.own.writing && m.own.waiting.Len() == 0 {
 		m.Abandon()

@@ -118,11 +118,11 @@ func TestNothingWaitsForAPeerThatIsDown(t *testing.T) {
 	m, f := middle(t)
 	m.startBacklog(1, send{to: 5, kind: data, flow: f, encoded: make([]byte, 100)})
 	m.noteMissed(5, f)
-	if s := m.PeerStates()[5]; s.Backlog != 100+segmentCost {
+	if s := m.PeerStates(1)[5]; s.Backlog != 100+segmentCost {
 		t.Errorf("%+v", s)
 	}
 	m.Down(1, 5)
-	if s := m.PeerStates()[5]; s.Backlog != 0 {
+	if s := m.PeerStates(1)[5]; s.Backlog != 0 {
 		t.Errorf("down: %+v", s)
 	}
 	offeredTo(m, 1)
@@ -131,8 +131,8 @@ func TestNothingWaitsForAPeerThatIsDown(t *testing.T) {
 	}
 	m.setStalled(5, true)
 	m.noteMissed(5, f)
-	if m.Up(1, 5); m.down[5] || m.PeerStates()[5].Stalled || m.missed[5] != nil {
-		t.Errorf("it is back: down %t, %+v", m.down[5], m.PeerStates()[5])
+	if m.Up(1, 5); m.down[5] || m.PeerStates(1)[5].Stalled || m.missed[5] != nil {
+		t.Errorf("it is back: down %t, %+v", m.down[5], m.PeerStates(1)[5])
 	}
 	if got := offeredTo(m, 1); !slices.Equal(got, []protocol.Rank{5}) {
 		t.Errorf("%v are offered the stream", got)
@@ -199,8 +199,8 @@ func TestSuccessorIsFed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if !slices.Contains(m.own.flow.children, 1) || len(m.missed) > 0 || len(m.PeerStates()) > 0 {
-			t.Errorf("%s: of its successor, %+v; children %v", what, m.PeerStates(), m.own.flow.children)
+		if !slices.Contains(m.own.flow.children, 1) || len(m.missed) > 0 || len(m.PeerStates(1)) > 0 {
+			t.Errorf("%s: of its successor, %+v; children %v", what, m.PeerStates(1), m.own.flow.children)
 		}
 	}
 }

@@ -41,14 +41,28 @@ func (m *Member) receive(now protocol.Time, from protocol.Rank, fr *frame) {
 		if m.roster.has(from) {
 			f.adopt(from, fr.first)
 		}
-	case poll:
-		m.handlePoll(now, f, from, fr)
+	case poll, ack:
+		m.receiveReceipt(now, f, from, fr)
 	case grantCredit:
 		m.handleCredit(now, f, from, fr)
 	case creditPoll:
 		m.handleCreditPoll(now, f, from, fr)
-	case ack:
+	}
+}
+
+// receiveReceipt handles a poll or an acknowledgment. One about what programs have processed
+// counts among the members of one view only.
+func (m *Member) receiveReceipt(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
+	switch {
+	case !fr.processed && fr.kind == poll:
+		m.handlePoll(now, f, from, fr)
+	case fr.view != m.view:
+	case !fr.processed:
 		m.handleAck(f, from, fr)
+	case fr.kind == poll:
+		m.handleProcessedPoll(f, from, fr)
+	default:
+		m.handleProcessedAck(f, from, fr)
 	}
 }
 
@@ -110,6 +124,7 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		m.scheduleCorrection(now, f)
 		m.armTailProbe(now, f)
 		m.acknowledge(f)
+		m.acknowledgeProcessed(f)
 		m.grant(now, f, creditBytes)
 	}
 	if f.next < f.wanted {

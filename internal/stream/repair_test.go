@@ -253,7 +253,7 @@ func TestAgeOfTheLastSegment(t *testing.T) {
 func TestWhatOthersOwe(t *testing.T) {
 	m, f := behind(t, 8)
 	receiveFrom(t, m, 1, 0, 0, 0, 10)
-	if s := m.PeerStates()[0]; s.Missing != 7 || f.next != 1 {
+	if s := m.PeerStates(1)[0]; s.Missing != 7 || f.next != 1 {
 		t.Errorf("%+v", s)
 	}
 	root := group(t, Config{}, 3)[0]

@@ -38,6 +38,7 @@ func (m *Member) Poll(now protocol.Time) uint64 {
 	if f.acks.wanted < f.next {
 		f.acks.wanted = f.next
 		m.own.pollInterval, m.own.incomplete = minPollInterval, nil
+		m.own.receipts.polled = m.own.sent()
 		m.poll(now)
 	}
 	return f.next
@@ -109,11 +110,8 @@ func (m *Member) handlePoll(now protocol.Time, f *flow, from protocol.Rank, fr *
 	}
 }
 
-// handleAck handles an acknowledgment.
+// handleAck handles an acknowledgment, which speaks for the members below in this view.
 func (m *Member) handleAck(f *flow, from protocol.Rank, fr *frame) {
-	if fr.view != m.view {
-		return // it speaks for the members below it in another view
-	}
 	if f.acks.from == nil {
 		f.acks.from = make(map[protocol.Rank]uint64)
 	}
@@ -133,9 +131,11 @@ func (m *Member) acknowledge(f *flow) {
 		}
 	}
 	a.acked = a.wanted
-	if f != m.own.flow {
-		m.queueFrame(a.to, f, frame{kind: ack, first: a.wanted})
+	if f == m.own.flow {
+		m.own.receipts.proven = m.own.receipts.polled
+		return
 	}
+	m.queueFrame(a.to, f, frame{kind: ack, first: a.wanted})
 }
 
 // restartAcks starts over with the members of a new view: what the children have

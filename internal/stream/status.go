@@ -3,7 +3,7 @@ package stream
 import "github.com/pleach-go/pleach/protocol"
 
 // What a member knows of the progress of others and of itself, for people that look after
-// a group. Nothing here is exact: a credit that a member has not granted yet counts as lag.
+// a group. Nothing here is exact; see lag.go.
 
 // PeerState is what a member knows of the streams between itself and a peer.
 type PeerState struct {
@@ -12,14 +12,15 @@ type PeerState struct {
 	// Stalled says that the peer has not answered polls for long.
 	Stalled bool
 	// Lag is how many segments of this member's stream the peer, or a member below it in
-	// the tree, may not have accepted yet. It is known of peers that this member feeds.
+	// the tree, has not accepted although they were sent a second or more before. It is known
+	// of peers that this member feeds.
 	Lag uint64
 	// Missing is how many segments of the peer's stream exist and have not arrived here.
 	Missing uint64
 }
 
 // PeerStates returns the state of all peers that have one other than zero.
-func (m *Member) PeerStates() map[protocol.Rank]PeerState {
+func (m *Member) PeerStates(now protocol.Time) map[protocol.Rank]PeerState {
 	states := make(map[protocol.Rank]PeerState)
 	change := func(r protocol.Rank, f func(*PeerState)) {
 		s := states[r]
@@ -37,17 +38,10 @@ func (m *Member) PeerStates() map[protocol.Rank]PeerState {
 			change(root, func(s *PeerState) { s.Missing = f.wanted - f.next })
 		}
 	}
-	lag := func(r protocol.Rank) {
-		own := m.own.flow
-		if accepted := max(own.credit.from[r].all, own.acks.from[r], own.viewStart); accepted < own.next {
-			change(r, func(s *PeerState) { s.Lag = own.next - accepted })
-		}
-	}
-	for _, r := range m.own.flow.grantors {
-		lag(r)
-	}
 	for r := range m.own.flow.credit.polls { // also of those that have stalled
-		lag(r)
+		if lag := m.lag(now, r); lag > 0 {
+			change(r, func(s *PeerState) { s.Lag = lag })
+		}
 	}
 	return states
 }

@@ -26,13 +26,16 @@ func (m *Member) tick(now protocol.Time) {
 	if m.own.pollDue <= now {
 		m.poll(now)
 	}
+	if m.own.processedDue <= now {
+		m.pollProcessed(now)
+	}
 	if m.retryDue <= now {
 		m.retryDown(now)
 	}
 	if m.own.creditDue <= now {
 		m.pollCredit(now)
 	}
-	m.due = min(m.own.pollDue, m.own.creditDue, m.retryDue)
+	m.due = min(m.own.pollDue, m.own.processedDue, m.own.creditDue, m.retryDue)
 	m.expireBacklogs(now)
 	kept := m.scheduled[:0]
 	for _, f := range m.scheduled {

@@ -144,6 +144,7 @@ func (m *Member) Unsubscribe(now protocol.Time, id uint64) {
 	for s.queue.Len() > 0 {
 		m.inbox.discard(&s.queue)
 	}
+	m.noteMarks(now)
 	m.resume(now)
 }
 

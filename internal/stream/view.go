@@ -72,6 +72,7 @@ func (m *Member) Thaw() {
 		f.cut = 0
 		m.deliver(f, f.next)
 		m.forwardHeld(f)
+		m.acknowledgeProcessed(f)
 	}
 }
 
@@ -193,6 +194,7 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 		m.forwardHeld(f)
 		m.restartCorrection(now, f)
 		m.restartAcks(now, f)
+		m.restartProcessing(now, f)
 		m.restartCredits(now, f)
 	}
 	return nil
@@ -223,6 +225,7 @@ func (m *Member) endFlows() {
 		}
 	}
 	m.scheduled = slices.DeleteFunc(m.scheduled, func(f *flow) bool { return f.ended })
+	m.processing = slices.DeleteFunc(m.processing, func(f *flow) bool { return f.ended })
 	m.lastFlow = m.own.flow
 }
 

@@ -189,6 +189,9 @@ func (m *Member) forwardCreditPoll(now protocol.Time, f *flow, first uint64) {
 // handleCredit handles a credit.
 func (m *Member) handleCredit(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	c := &f.credit
+	if f == m.own.flow {
+		c.pollsTo(from).credit = now
+	}
 	if p := c.polls[from]; p != nil {
 		p.answered(now)
 	}

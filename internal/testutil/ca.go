@@ -35,7 +35,9 @@ func (ca *CA) issue(t testing.TB, template *x509.Certificate) (*x509.Certificate
 	if err != nil {
 		t.Fatal(err)
 	}
-	template.SerialNumber = big.NewInt(1)
+	if template.SerialNumber == nil {
+		template.SerialNumber = big.NewInt(1)
+	}
 	template.Subject = pkix.Name{CommonName: "pleach test"}
 	if template.NotAfter.IsZero() {
 		template.NotAfter = time.Now().Add(time.Hour)

@@ -48,6 +48,18 @@ func newSource(ctx context.Context, f File, dir string, incarnation uint64, chun
 	return s, s.hash(ctx)
 }
 
+// CheckFile returns an error if a file of a name and size cannot be copied to a directory of members.
+// A negative size is one that is not known yet.
+func CheckFile(name, dir string, size int64) error {
+	if size > maxSize {
+		return fmt.Errorf("transfer: %s: %d bytes are too many: %d at most", name, size, int64(maxSize))
+	}
+	if err := errors.Join(checkName(name), checkDir(path.Clean(dir))); err != nil {
+		return fmt.Errorf("transfer: %s: %w", name, err)
+	}
+	return nil
+}
+
 // hash hashes all chunks.
 func (s *source) hash(ctx context.Context) error {
 	var next atomic.Int64

@@ -78,9 +78,9 @@ func TestGoldenCodes(t *testing.T) {
 		code Code
 		want string
 	}{
-		"hello":  {key.HelloCode(&dialed), "73d48947b06bb36b6728f7e078d8f664a1abd4fa1080faba1d291797e074f04a"},
-		"answer": {key.AnswerCode(&dialed, &answer), "a2bad7bd1fc1964727c8e4b6007d8ed3c242da9ce06dad87fb5d84d4fb1e3175"},
-		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "827a2dc95692d1a46afa9088745bed58298a4df12e7192f07861cdee879039ff"},
+		"hello":  {key.HelloCode(&dialed), "078619013617a5316ebf3198980a4967823a6cf23ff73a038e3801d823b453b4"},
+		"answer": {key.AnswerCode(&dialed, &answer), "66ee0aae055404659fed79a074951429cba6aa24c7060069ffb1bc66411e7f8a"},
+		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "fddc71387687f55b3e3e854a25e4eb0387f9b01b2b38417f4a2e481168f01d77"},
 	} {
 		if got := hex.EncodeToString(test.code[:]); got != test.want {
 			t.Errorf("%s is %s, want %s", name, got, test.want)

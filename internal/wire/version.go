@@ -13,8 +13,8 @@ import (
 
 const (
 	// Version is the highest protocol version of this package, and MinVersion the lowest.
-	Version    = 5
-	MinVersion = 4
+	Version    = 6
+	MinVersion = 5
 
 	// TracedVersion is the first version with traced messages, AgedVersion the first with
 	// offers that tell their age, and DoubtVersion the first with members that ask each
@@ -22,6 +22,9 @@ const (
 	TracedVersion = 5
 	AgedVersion   = 5
 	DoubtVersion  = 5
+	// EvictVersion is the first version in which reports and decisions tell that an operator
+	// has evicted a member, or that its certificate is revoked.
+	EvictVersion = 6
 )
 
 // newest, if not empty, replaces Version. Tests of rolling upgrades build the version

@@ -8,9 +8,9 @@
 package dataset
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,7 +61,10 @@ func (d *Dataset) Save(dir string) error {
 		return err
 	}
 	file := filepath.Join(dir, "."+manifest)
-	return cmp.Or(os.WriteFile(file, append(b, '\n'), 0o644), os.Rename(file, filepath.Join(dir, manifest)))
+	if err := os.WriteFile(file, append(b, '\n'), 0o644); err != nil {
+		return errors.Join(err, os.RemoveAll(file))
+	}
+	return os.Rename(file, filepath.Join(dir, manifest))
 }
 
 // File returns the name of a part of a table in a place.

@@ -89,7 +89,11 @@ func (b *build) packageOne(out, work string, p platform, texts []file) error {
 		log.Print(name + extension)
 		return os.WriteFile(filepath.Join(out, name+extension), content, 0o644)
 	}
-	files := append([]file{{path: "bin/pleach" + p.extension(), data: data, mode: 0o755}}, texts...)
+	licences, err := b.licences(binary)
+	if err != nil {
+		return err
+	}
+	files := append([]file{{path: "bin/pleach" + p.extension(), data: data, mode: 0o755}}, append(licences, texts...)...)
 	content, err := archive(name, files, b.time)
 	if err := save(".tar.gz", content, err); err != nil {
 		return err

@@ -73,6 +73,12 @@ func TestPackages(t *testing.T) {
 		}) {
 			t.Errorf("%s", data)
 		}
+		content := run(t, "tar", "-tzf", base+".tar.gz")
+		for _, c := range list.Components {
+			if !strings.Contains(content, "/"+licenceFolder+"/"+c.Name+"/") {
+				t.Errorf("no licence of %s in %s", c.Name, content)
+			}
+		}
 	})
 }
 
@@ -95,7 +101,7 @@ func testDeb(t *testing.T, deb, commit string) {
 		"usr/bin/pleach", "usr/lib/systemd/system/pleach-agent.service", "usr/lib/sysusers.d/pleach.conf",
 		"usr/share/man/man1/pleach-agent.1.gz", "usr/share/bash-completion/completions/pleach",
 		"usr/share/zsh/vendor-completions/_pleach", "usr/share/fish/vendor_completions.d/pleach.fish",
-		"usr/share/doc/pleach/copyright", "etc/pleach/agent.yaml",
+		"usr/share/doc/pleach/copyright", "usr/share/doc/pleach/licenses/std/LICENSE", "etc/pleach/agent.yaml",
 	} {
 		if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", file, err)
@@ -190,5 +196,31 @@ func TestVersions(t *testing.T) {
 		if got := b.debVersion(); got != want {
 			t.Errorf("%s: got %s, want %s", described, got, want)
 		}
+	}
+}
+
+// Licences, notices and patents go with a module, in any spelling, and no other file does; a module
+// without them is refused.
+func TestLicences(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := licencesIn(dir, "m"); err == nil {
+		t.Error("a module without a licence is taken")
+	}
+	for _, name := range []string{"LICENSE.txt", "Licence", "NOTICE", "COPYING", "PATENTS", "licensed.go"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := licencesIn(dir, "example.org/m")
+	var got []string
+	for _, f := range files {
+		got = append(got, f.path)
+	}
+	want := []string{"COPYING", "LICENSE.txt", "Licence", "NOTICE", "PATENTS"}
+	for i := range want {
+		want[i] = licenceFolder + "/example.org/m/" + want[i]
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
 	}
 }

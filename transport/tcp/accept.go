@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
+	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/wire"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -60,7 +63,45 @@ func (t *Transport) maxHandshakes() int {
 	if _, answers := t.handler.(transport.RequestHandler); answers || t.cfg.Open {
 		limit += maxClients
 	}
-	return limit
+	return withinFiles(limit)
+}
+
+// withinFiles bounds a number of connections of processes that have proved nothing to a
+// quarter of the files that this process may have open.
+func withinFiles(n int) int {
+	if files, ok := door.OpenFileLimit(); ok {
+		n = min(n, int(min(files/4, math.MaxInt32)))
+	}
+	return max(n, 16)
+}
+
+// memberHosts are the accounts at the gate of the members of a view.
+type memberHosts struct {
+	mu    sync.Mutex
+	hosts map[string]bool // nil: not known yet
+	view  uint64
+}
+
+// isMemberHost reports whether a member of the present view has this account.
+func (t *Transport) isMemberHost(account string) bool {
+	t.roster.mu.Lock()
+	view := t.roster.view
+	t.roster.mu.Unlock()
+	h := &t.members
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hosts == nil || h.view != view.Number {
+		h.hosts, h.view = make(map[string]bool), view.Number
+		for _, address := range t.cfg.Addresses {
+			h.hosts[door.AccountOf(address)] = true
+		}
+		for rank := range view.Ranks {
+			if m, ok := memberOf(&view, rank); ok {
+				h.hosts[door.AccountOf(m.Address)] = true
+			}
+		}
+	}
+	return h.hosts[account]
 }
 
 // receive ends a handshake, in which the other side has sent its Hello unless there was
@@ -77,7 +118,7 @@ func (t *Transport) receive(s *handshakeConn, err error) {
 }
 
 // logRefused logs that a connection is refused. A process that tries again and again
-// is worth one line for each cause. One that has closed its connection before it has said
+// is worth one line for each class of causes. One that has closed its connection before it has said
 // anything was not refused: healthy peers do so when they have another one.
 func (t *Transport) logRefused(from net.Addr, err error) {
 	if errors.Is(err, io.EOF) {
@@ -92,7 +133,7 @@ func (t *Transport) logRefused(from net.Addr, err error) {
 	if p := (*PeerError)(nil); errors.As(err, &p) {
 		event, cause = fmt.Sprint("refused rank ", p.Peer), p.Err
 	}
-	if repeated, changed := t.causes.Changed(event, cause); changed {
+	if repeated, changed := t.refusals.Changed(event, cause); changed {
 		t.cfg.Logger.Log(t.ctx, refusalLevel(err), "connection refused", "from", from, "cause", err, "repeated", repeated)
 	}
 }

@@ -54,7 +54,8 @@ func NewCandidate(cfg Config, answer func(from transport.Client, request []byte)
 		return nil, fmt.Errorf("tcp: the listener %T of a candidate has no SetDeadline", cfg.Listener)
 	}
 	c := &Candidate{cfg: cfg, answer: answer, taken: make(chan struct{})}
-	c.gate.Visits, c.gate.Waiting = maxCandidateConns, maxCandidateConns
+	c.gate.Visits = withinFiles(maxCandidateConns)
+	c.gate.Waiting = c.gate.Visits
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.accepting.Go(c.accept)
 	return c, nil

@@ -66,6 +66,10 @@ type Config struct {
 	// neither encrypts frames nor protects them from a process that controls the
 	// network between two members. All members must have the same. If empty, none.
 	Secret []byte
+	// Secrets, if not nil, returns the secrets that count for a new connection, and replaces
+	// Secret. This process proves the first, and accepts a proof of each, so that members can
+	// replace a secret one after the other. It must not block.
+	Secrets func() [][]byte
 
 	// MaxFrame is the largest frame sent or received. Send returns an error for a
 	// larger one; a peer that sends one is disconnected. If zero, 1 MiB + 4 KiB.
@@ -108,8 +112,7 @@ type Config struct {
 	// Logger gets what an operator may want to know. If nil, nothing is logged.
 	Logger *slog.Logger
 
-	key         *wire.Key // Derived from Secret. nil: none.
-	shareInside bool      // Also with members in this process.
+	shareInside bool // Also with members in this process.
 }
 
 // ranks returns the number of possible ranks.
@@ -162,10 +165,25 @@ func (c Config) complete() (Config, error) {
 	if err := c.checkLimits(); err != nil {
 		return c, err
 	}
-	c.key = wire.NewKey(c.Secret, c.Group)
 	var err error
 	c.TLS, err = mutual(c.TLS)
 	return c, err
+}
+
+// keys returns the keys of a new connection, this process's own first. Without a secret it is
+// the nil key.
+func (c *Config) keys() []*wire.Key {
+	if c.Secrets == nil {
+		return []*wire.Key{wire.NewKey(c.Secret, c.Group)}
+	}
+	var keys []*wire.Key
+	for _, secret := range c.Secrets() {
+		keys = append(keys, wire.NewKey(secret, c.Group))
+	}
+	if len(keys) == 0 {
+		keys = append(keys, nil)
+	}
+	return keys
 }
 
 func setDefault[T int | time.Duration](v *T, otherwise T) {

@@ -37,8 +37,9 @@ type handshakeConn struct {
 	in           *wire.Reader
 	certificates []*x509.Certificate // The other side's, with TLS.
 
-	key            *wire.Key  // That of the secret, bound to this connection. nil: no secret.
-	dialed, answer wire.Hello // Those of the dialing and of the accepting side.
+	keys           []*wire.Key // Those of the secrets, bound to this connection; see Config.keys.
+	key            *wire.Key   // The one of this connection: the dialing side chooses. nil: no secret.
+	dialed, answer wire.Hello  // Those of the dialing and of the accepting side.
 }
 
 func newHandshakeConn(ctx context.Context, cfg *Config, raw net.Conn) *handshakeConn {
@@ -68,7 +69,7 @@ func (s *handshakeConn) Read(b []byte) (int, error) {
 // secure sets up the stream, with TLS if it is configured: as the server, or as
 // the client if this side has dialed.
 func (s *handshakeConn) secure(ctx context.Context, cfg *Config, dialed *Claim) error {
-	s.stream, s.key = s.Conn, cfg.key
+	s.stream, s.keys = s.Conn, cfg.keys()
 	if cfg.TLS != nil {
 		if err := s.handshakeTLS(ctx, cfg, dialed); err != nil {
 			return err
@@ -78,6 +79,7 @@ func (s *handshakeConn) secure(ctx context.Context, cfg *Config, dialed *Claim) 
 	if cfg.TLS != nil {
 		stream = s.stream
 	}
+	s.key = s.keys[0]
 	s.in = wire.NewReader(stream, wire.MaxHelloFrame)
 	return nil
 }
@@ -95,7 +97,9 @@ func (s *handshakeConn) handshakeTLS(ctx context.Context, cfg *Config, dialed *C
 	state := c.ConnectionState()
 	s.stream, s.certificates = c, state.PeerCertificates
 	binding, err := state.ExportKeyingMaterial("EXPORTER-pleach-handshake", nil, 32)
-	s.key = s.key.Bind(binding)
+	for i, key := range s.keys {
+		s.keys[i] = key.Bind(binding)
+	}
 	return err
 }
 

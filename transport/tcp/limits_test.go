@@ -33,7 +33,7 @@ func TestErrorsSayWhatToChoose(t *testing.T) {
 		}
 	}
 	m := startGroup(t, 3, Config{})[1]
-	s := &handshakeConn{dialed: m.hello(1, 1)}
+	s := &handshakeConn{dialed: m.hello(1, 1), keys: []*wire.Key{nil}}
 	s.dialed.From = 3
 	var hello *wire.HelloError
 	if err := m.checkCaller(s); !errors.As(err, &hello) || hello.Want != "0 to 2, and not 1" {

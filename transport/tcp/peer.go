@@ -118,6 +118,7 @@ func (p *peer) attach(c *conn, theirs *wire.Hello, greeting []byte) {
 	c.ticket = p.takeTicket()
 	c.touch()
 	p.t.count.connections.Add(1)
+	p.t.gate.Prove(c.raw.RemoteAddr())
 	p.startWriter()
 }
 

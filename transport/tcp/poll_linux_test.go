@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"runtime"
@@ -105,6 +106,38 @@ func TestPollsLeaveTLSAlone(t *testing.T) {
 	if _, ok := members[1].Poll(1); ok {
 		t.Error("this member was polled")
 	}
+}
+
+// A poller that closes the connection it reads does not wait for the connection's goroutine, which
+// waits for the poller: as in a job, when a peer dies while a call polls it.
+func TestPollersCloseTheirConnection(t *testing.T) {
+	members := startGroup(t, 2, Config{})
+	connect(t, members[0], members[1])
+	p := members[1].peer(0)
+	p.mu.Lock()
+	c := p.conn
+	p.mu.Unlock()
+	eventually(t, "the reader waits for bytes", c.polls.mu.TryLock)
+	mustSend(t, members[0], 1, []byte("wakes the reader"))
+	eventually(t, "the reader waits for the poller", func() bool {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for stack := range bytes.SplitSeq(stacks, []byte("\n\n")) {
+			if bytes.Contains(stack, []byte("[sync.Mutex.Lock")) && bytes.Contains(stack, []byte("(*rawConn).Read")) {
+				return true
+			}
+		}
+		return false
+	})
+	var closed atomic.Bool
+	go func() {
+		p.mu.Lock()
+		p.detach(c, net.ErrClosed)
+		p.mu.Unlock()
+		closed.Store(true)
+		c.polls.mu.Unlock()
+	}()
+	eventually(t, "the connection is closed", closed.Load)
 }
 
 // A connection that has ended, or that a poller has found broken, has no reader that could sleep.

@@ -150,7 +150,10 @@ func (d *rawConn) Read(b []byte) (int, error) {
 	if in.lock != nil && in.lock.polling {
 		err = d.raw.Control(in.poll) // Read would wait for the reader, which waits inside of it.
 	} else if err = d.raw.Read(in.try); in.unlocked {
-		in.relock() // The wait has failed.
+		// The wait has failed, or a poller was at work when it ended. The lock is taken out here,
+		// because the socket is in use until raw.Read returns: a poller that closes it waits for that.
+		in.lock.mu.Lock()
+		in.unlocked, in.stale = false, true
 	}
 	in.b = nil
 	switch {
@@ -173,11 +176,14 @@ func (d *rawConn) Read(b []byte) (int, error) {
 }
 
 // read tries once. It returns false if the socket has no bytes yet. A reader that has
-// pollers waits without the lock, and goes on where it was unless one of them had a turn
-// meanwhile.
+// pollers waits without the lock, and continues where it was unless one of them had a turn
+// meanwhile, or has one now.
 func (in *incoming) read(fd uintptr) bool {
 	if in.unlocked {
-		if in.relock(); in.stale {
+		if !in.lock.mu.TryLock() {
+			return true
+		}
+		if in.unlocked, in.stale = false, in.lock.turns != in.turns; in.stale {
 			return true
 		}
 	}
@@ -190,12 +196,6 @@ func (in *incoming) read(fd uintptr) bool {
 		in.lock.mu.Unlock()
 	}
 	return false
-}
-
-// relock takes the lock after the reader has waited.
-func (in *incoming) relock() {
-	in.lock.mu.Lock()
-	in.unlocked, in.stale = false, in.lock.turns != in.turns
 }
 
 // readNow tries once.

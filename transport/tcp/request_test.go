@@ -187,11 +187,17 @@ func TestClientsThatAreRefused(t *testing.T) {
 	if _, err := ask(t, startOpen(t, 3, 1, Config{}), Config{}, nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("no request handler: %v", err)
 	}
-	m.gate.Waiting = 0
+	// The transport reads the bound with the lock that Stats takes, too.
+	limit := func(waiting int) {
+		m.Stats()
+		m.gate.Waiting = waiting
+		m.Stats()
+	}
+	limit(0)
 	if _, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("too many: %v", err)
 	}
-	m.gate.Waiting = maxClients
+	limit(maxClients)
 	eventually(t, "end", func() bool { return m.Stats().Clients == 0 })
 	if _, err := ask(t, m, Config{}, nil); err != nil {
 		t.Error(err)

@@ -32,13 +32,16 @@ func (s *handshakeConn) answerHello(h wire.Hello) []byte {
 	return wire.AppendFrame(nil, wire.AppendHello(nil, &h))
 }
 
-// checkHello returns an error if the dialing side does not know the secret, or if only
-// it has one.
+// checkHello finds the key of the connection: that of the secret which the dialing side
+// knows. It returns an error if that is none of this side's, or if only one side has one.
 func (s *handshakeConn) checkHello() error {
-	if !s.dialed.Code.Equal(s.key.HelloCode(&s.dialed)) {
-		return refused(wire.WrongSecret)
+	for _, key := range s.keys {
+		if s.dialed.Code.Equal(key.HelloCode(&s.dialed)) {
+			s.key = key
+			return nil
+		}
 	}
-	return nil
+	return refused(wire.WrongSecret)
 }
 
 // checkAnswer returns an error if the accepting side does not know the secret.

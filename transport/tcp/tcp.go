@@ -67,10 +67,12 @@ type Transport struct {
 	wg        sync.WaitGroup // Every goroutine of the transport.
 	count     counters
 	gate      door.Gate // Connections of processes that have proved nothing yet.
-	newcomers connSet   // Peers whose ranks have no address yet.
+	members   memberHosts
+	newcomers connSet // Peers whose ranks have no address yet.
 	buffers   buffers
 	cork      cork
-	causes    dedup.Causes // What was logged last of events that repeat.
+	causes    dedup.Causes  // What was logged last of own events that repeat.
+	refusals  dedup.Foreign // What was logged last of connections that were refused.
 	local     local
 	mapped    atomic.Int64 // Bytes of shared memory.
 	awake     awake
@@ -126,7 +128,7 @@ func (t *Transport) Start(h transport.Handler) error {
 		return errors.New("tcp: Start called twice, or after Close")
 	}
 	t.handler = h
-	t.gate.Visits, t.gate.Waiting = t.maxHandshakes(), maxClients
+	t.gate.Visits, t.gate.Waiting, t.gate.Member = t.maxHandshakes(), withinFiles(maxClients), t.isMemberHost
 	t.state.Store(running)
 	if c := t.cfg.Candidate; c != nil {
 		c.handOver(func(s *handshakeConn) { t.receive(s, nil) })

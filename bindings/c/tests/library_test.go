@@ -172,7 +172,7 @@ func TestTrouble(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		size int
-	}{{"fork", 2}, {"late", 2}, {"mismatch", 2}, {"report", 3}, {"unrestored", 3}, {"arguments", 1}} {
+	}{{"fork", 2}, {"late", 2}, {"mismatch", 2}, {"report", 3}, {"unrestored", 3}, {"arguments", 1}, {"operator", 3}} {
 		t.Run(c.name, func(t *testing.T) {
 			_, report := run(t, c.size, nil, "trouble", c.name)
 			mustSucceed(t, report)

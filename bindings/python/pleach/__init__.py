@@ -28,6 +28,7 @@ from .errors import (
     JobEnded,
     MismatchError,
     NotAdmittedError,
+    OperatorError,
     QuorumError,
     RestoreError,
     RevokedError,
@@ -41,6 +42,6 @@ __version__: str = _lib.pleach_version().decode()
 __all__ = [
     "AbortError", "Admission", "ArgumentError", "CanceledError", "ClosedError", "Comm", "DivergedError", "Error",
     "EvictedError", "FailedError", "ForkError", "HoldError", "JobEnded", "MismatchError", "NotAdmittedError",
-    "QuorumError", "Request", "RestoreError", "RevokedError", "TimeoutError", "TooManyDeadError", "World", "load",
-    "queue", "save", "share",
+    "OperatorError", "QuorumError", "Request", "RestoreError", "RevokedError", "TimeoutError", "TooManyDeadError",
+    "World", "load", "queue", "save", "share",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_int32, c_size_
     REDUCE_SCATTER, ALLTOALL, EXCHANGE, AGREE, SPLIT, SHRINK, ADMIT, EVICT, FINALIZE,
 ) = range(19)  # fmt: skip
 
-U8, I8, U16, I16, U32, I32, U64, I64, F16, BF16, F32, F64 = range(12)
+U8, I8, U16, I16, U32, I32, U64, I64, F16, BF16, F32, F64, C64, C128 = range(14)
 SUM, PROD, MIN, MAX, AND, OR, USER = range(7)
 RUN_THROUGH, REPORT, CORRECTED = range(3)
 OK, PENDING, CANCELED = 0, 1, 4
@@ -39,7 +39,7 @@ class Part(ctypes.Structure):
 Restore = CFUNCTYPE(c_int, c_void_p, c_int, c_void_p)
 Takeover = CFUNCTYPE(None, c_void_p, c_int, POINTER(Part), c_size_t)
 Once = CFUNCTYPE(c_int, c_void_p)
-Combine = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t)
+Combine = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p, c_size_t)
 
 
 class Call(ctypes.Structure):
@@ -79,6 +79,7 @@ FUNCTIONS = {
     "pleach_interrupt": (c_int, [c_void_p]),
     "pleach_result_free": (c_int, [c_void_p]),
     "pleach_put": (c_int, [c_void_p, c_int, c_void_p, c_size_t]),
+    "pleach_reason": (c_int, [c_char_p]),
     "pleach_rank": (c_int, [c_void_p]),
     "pleach_size": (c_int, [c_void_p]),
     "pleach_owner": (c_int, [c_void_p, c_int]),

@@ -14,14 +14,37 @@ TYPES = {
     for name, code in [
         ("u1", c.U8), ("i1", c.I8), ("u2", c.U16), ("i2", c.I16), ("u4", c.U32), ("i4", c.I32),
         ("u8", c.U64), ("i8", c.I64), ("f2", c.F16), ("f4", c.F32), ("f8", c.F64), ("?", c.U8),
+        ("c8", c.C64), ("c16", c.C128),
     ]
 }  # fmt: skip
 
 
 def contiguous(x: Any, dtype: Any = None) -> np.ndarray:
-    """Return x as an array whose elements lie one after another: x itself, if they do."""
-    a = np.asarray(x, dtype)
+    """Return x as an array whose elements lie one after another: x itself, if they do. Elements of another type than
+    dtype are converted, unless that changes their kind, as from float to int."""
+    if isinstance(x, np.ma.MaskedArray) or isinstance(x, (list, tuple)) and any(isinstance(part, np.ma.MaskedArray) for part in x):
+        raise TypeError("masked arrays are sent without their masks: pass x.filled(value), or x.data and x.mask in two calls")
+    a = np.asarray(x)
+    if dtype is not None and a.dtype != dtype:
+        a = a.astype(dtype, casting="same_kind")
     return a if a.flags.c_contiguous else a.copy()
+
+
+TYPE_BYTES = 16  # of the type in front of elements
+
+
+def with_type(a: np.ndarray) -> np.ndarray:
+    """Return the bytes of an array behind its type, for processes that do not know it."""
+    type_of(a.dtype)
+    name = np.frombuffer(a.dtype.str.encode().ljust(TYPE_BYTES), "u1")
+    return np.concatenate([name, a.reshape(-1).view("u1")])
+
+
+def without_type(b: np.ndarray) -> np.ndarray:
+    """Return the array of one dimension that with_type was given."""
+    dtype = np.dtype(b[:TYPE_BYTES].tobytes().decode().strip())
+    a = b[TYPE_BYTES:].view(dtype)
+    return a if a.flags.aligned else a.copy()
 
 
 def type_of(dtype: np.dtype) -> int:
@@ -29,7 +52,7 @@ def type_of(dtype: np.dtype) -> int:
     try:
         return TYPES[dtype]
     except KeyError:
-        raise TypeError(f"elements of type {dtype}: use integers, float16, float32, float64, or their bytes by .view('u1')") from None
+        raise TypeError(f"elements of type {dtype}: use bool, integers, float16, float32, float64, complex64, complex128, or their bytes by .view('u1')") from None
 
 
 def address(a: np.ndarray) -> int:

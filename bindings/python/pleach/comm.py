@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import itertools
 import threading
 from contextlib import contextmanager
 from ctypes import byref, c_int32, c_uint64, c_void_p, cast
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 import numpy as np
 
 from . import _interrupt, errors
 from . import _library as c
 from ._library import lib
-from ._memory import Memory, address, contiguous, type_of, view
+from ._memory import Memory, address, contiguous, type_of, view, with_type, without_type
 
 OPERATORS = {"sum": c.SUM, "prod": c.PROD, "min": c.MIN, "max": c.MAX, "and": c.AND, "or": c.OR}
+OF_TRUTH = {c.SUM: c.OR, c.PROD: c.AND, c.MIN: c.AND, c.MAX: c.OR}  # operators of bool, whose only bytes are 0 and 1
 Operator = Union[str, Callable[[np.ndarray, np.ndarray], Any]]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Pending:
@@ -35,6 +38,8 @@ class Pending:
     combine: Any = None
     error: Optional[BaseException] = None  # raised by a callback
     key = 0  # of a call that has callbacks
+    encode: Any = None  # makes an array of bytes of a part, and decode the reverse
+    decode: Any = None
 
     def __init__(self, kind: int, dtype: Optional[np.dtype] = None, options: Optional[Dict[str, Any]] = None) -> None:
         self.c = call = c.Call()
@@ -68,6 +73,8 @@ class Pending:
             self.combine, self.c.combine, self.c.op = op, COMBINE, c.USER
         elif op in OPERATORS:
             self.c.op = OPERATORS[op]
+            if self.dtype == np.bool_:
+                self.c.op = OF_TRUTH.get(self.c.op, self.c.op)
         else:
             raise ValueError(f"operator {op!r}: choose one of {', '.join(OPERATORS)}, or a function of two arrays")
 
@@ -81,8 +88,8 @@ class Pending:
         self.c.parts, self.c.parts_count = ctypes.addressof(array), len(parts)
 
     def into(self, out: np.ndarray) -> None:
-        if out.dtype != self.dtype or not out.flags.carray:
-            raise ValueError(f"out has to be a contiguous array of {self.dtype} that can be written")
+        if out.dtype != self.dtype or not out.flags.carray or isinstance(out, np.ma.MaskedArray):
+            raise ValueError(f"out has to be a contiguous array of {self.dtype} that can be written, without a mask")
         self.out, call = out, self.c
         call.out, call.out_count = address(out), out.size
 
@@ -115,12 +122,14 @@ _calls: Dict[int, Pending] = {}  # those whose callbacks may be called
 
 
 def _guarded(call: Pending, f: Callable[[], None]) -> int:
-    """Run a callback of the program. What it raises is kept for the thread that made the call."""
+    """Run a callback of the program. What it raises is kept for the thread that made the call, and its text goes to all
+    processes."""
     try:
         f()
         return 0
     except BaseException as e:  # noqa: B036: ctypes would print and forget it
         call.error = e
+        lib.pleach_reason(f"{type(e).__name__}: {e}".encode())
         return 1
 
 
@@ -134,7 +143,7 @@ def _restore(user: int, task: int, into: int) -> int:
         else:
             parts = given.items() if isinstance(given, dict) else enumerate(given)
         for to, part in parts:
-            a = contiguous(part, call.dtype)
+            a = call.encode(contiguous(part)) if call.encode else contiguous(part, call.dtype)
             lib.pleach_put(into, to, address(a), a.size)
 
     return _guarded(call, put)
@@ -148,7 +157,7 @@ def _takeover(user: int, task: int, parts: Any, count: int) -> None:
     elif call.c.kind in (c.GATHER, c.ALLGATHER, c.ALLTOALL):
         result = list(arrays.values())
     else:
-        result = arrays.get(0)
+        result = call.decode(arrays[0]) if call.decode else arrays.get(0)
     _guarded(call, lambda: call.takeover(task, result))
 
 
@@ -157,13 +166,14 @@ def _once(user: int) -> int:
     return _guarded(call, call.once)
 
 
-def _combine(user: int, into: int, left: int, right: int, count: int) -> None:
+def _combine(user: int, into: int, left: int, right: int, count: int) -> int:
     call = _calls[user]
 
     def combine() -> None:
-        view(into, count, call.dtype)[...] = call.combine(view(left, count, call.dtype), view(right, count, call.dtype))
+        combined = call.combine(view(left, count, call.dtype), view(right, count, call.dtype))
+        np.copyto(view(into, count, call.dtype), combined, casting="same_kind")
 
-    _guarded(call, combine)
+    return _guarded(call, combine)
 
 
 # One function for each callback: to make one for each call would take longer than the call.
@@ -233,6 +243,23 @@ class Request:
         if self._handle is not None:
             lib.pleach_cancel(self._handle)
             lib.pleach_wait(self._handle, -1)
+
+
+def _has(*names: str) -> Callable[[F], F]:
+    """Return a decorator that names a call's options in its signature, which help shows. They are those of Comm."""
+
+    def name(f: F) -> F:
+        signature = inspect.signature(f)
+        own = [p for p in signature.parameters.values() if p.kind != inspect.Parameter.VAR_KEYWORD]
+        options = [p for p in inspect.signature(Pending._set).parameters.values() if p.name in names]
+        options = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in options]
+        f.__signature__ = signature.replace(parameters=own + options)  # type: ignore[attr-defined]
+        return f
+
+    return name
+
+
+_INPUT = ("restore", "takeover", "report", "timeout")
 
 
 class _Starting(threading.local):
@@ -330,19 +357,26 @@ class Comm:
         call.finish = lambda call: [shaped(part) for _, part in call.result_parts()] if call.c.present else None
         return self._make(call)
 
-    def _parted(self, kind: int, parts: Sequence[Any], dtype: Any, options: Any) -> Pending:
-        arrays = [contiguous(part, dtype) for part in parts]
-        call = Pending(kind, arrays[0].dtype if arrays else np.dtype(dtype or float), options)
-        call.parts([(i, contiguous(a, call.dtype)) for i, a in enumerate(arrays)])
+    def _parted(self, kind: int, parts: Dict[int, Any], dtype: Any, options: Any) -> Pending:
+        arrays = {task: contiguous(part, dtype) for task, part in parts.items()}
+        if dtype is None:
+            types = {a.dtype for a in arrays.values() if a.size}
+            if len(types) > 1:
+                raise TypeError(f"parts of different types, {sorted(map(str, types))}: give all parts one type")
+            dtype = types.pop() if types else next((a.dtype for a in arrays.values()), np.dtype(float))
+        call = Pending(kind, np.dtype(dtype), options)
+        call.parts([(task, a if a.size else np.empty(0, dtype)) for task, a in arrays.items()])
         call.parted = True
         return call
 
     # Calls.
 
+    @_has("report", "timeout")
     def barrier(self, **options: Any) -> None:
         """Return when all processes have called it."""
         return self._make(Pending(c.BARRIER, None, options))
 
+    @_has(*_INPUT)
     def broadcast(self, x: Any, root: int = 0, **options: Any) -> np.ndarray:
         """Return the root's array to all. The others pass an array of the same type and size, which is not changed,
         or the type alone, such as ``np.float64`` or ``"f4"``: then the result has one dimension."""
@@ -361,65 +395,80 @@ class Comm:
         call.c.root = root
         return self._make(call)
 
+    @_has(*_INPUT, "corrected")
     def reduce(self, x: Any, root: int = 0, op: Operator = "sum", *, out: Optional[np.ndarray] = None, **options: Any) -> Any:
         """Combine all tasks' arrays, in the order of tasks. The owner of the root's task gets the result, others None.
 
         op is "sum", "prod", "min", "max", "and", "or", or a function of two arrays that is associative."""
         return self._combined(c.REDUCE, x, op, out, options, root)
 
+    @_has(*_INPUT, "corrected")
     def allreduce(self, x: Any, op: Operator = "sum", *, out: Optional[np.ndarray] = None, **options: Any) -> Any:
         """Combine all tasks' arrays, in the order of tasks, and return the result to all."""
         return self._combined(c.ALLREDUCE, x, op, out, options)
 
+    @_has(*_INPUT)
     def scan(self, x: Any, op: Operator = "sum", *, out: Optional[np.ndarray] = None, **options: Any) -> Any:
         """Return the combination of this task's array with those of all lower tasks."""
         return self._combined(c.SCAN, x, op, out, options)
 
+    @_has(*_INPUT)
     def exscan(self, x: Any, op: Operator = "sum", *, out: Optional[np.ndarray] = None, **options: Any) -> Any:
         """Return the combination of the arrays of all lower tasks, and None to task 0."""
         return self._combined(c.EXSCAN, x, op, out, options)
 
+    @_has(*_INPUT)
     def gather(self, x: Any, root: int = 0, **options: Any) -> Optional[List[np.ndarray]]:
         """Return all tasks' arrays to the owner of the root's task, and None to others. Their lengths may differ."""
         return self._collected(c.GATHER, x, options, root)
 
+    @_has(*_INPUT)
     def allgather(self, x: Any, **options: Any) -> List[np.ndarray]:
         """Return all tasks' arrays to all. Their lengths may differ."""
         return self._collected(c.ALLGATHER, x, options)
 
+    @_has(*_INPUT)
     def scatter(self, parts: Optional[Sequence[Any]], root: int = 0, dtype: Any = None, **options: Any) -> np.ndarray:
-        """Return part i of the root's to task i. dtype is that of the elements, on all processes; if None, float64."""
-        call = self._parted(c.SCATTER, parts or [], np.dtype(dtype or float), options)
+        """Return part i of the root's to task i, as an array of one dimension of the same type. A dtype that all processes
+        give saves a copy."""
+        if dtype is not None:
+            call = self._parted(c.SCATTER, dict(enumerate(parts or [])), np.dtype(dtype), options)
+            call.decode = lambda a: a
+        else:
+            encoded = {task: with_type(contiguous(part)) for task, part in enumerate(parts or [])}
+            call = self._parted(c.SCATTER, encoded, np.dtype("u1"), options)
+            call.encode, call.decode = with_type, without_type
         call.c.root = root
-        call.finish = lambda call: call.result_parts()[0][1]
+        call.finish = lambda call: call.decode(call.result_parts()[0][1])
         return self._make(call)
 
+    @_has(*_INPUT)
     def reduce_scatter(self, parts: Sequence[Any], op: Operator = "sum", **options: Any) -> np.ndarray:
         """Combine part i of all tasks, and return it to task i."""
-        call = self._parted(c.REDUCE_SCATTER, parts, None, options)
+        call = self._parted(c.REDUCE_SCATTER, dict(enumerate(parts)), None, options)
         call.operator(op)
         call.finish = lambda call: call.result_parts()[0][1]
         return self._make(call)
 
+    @_has(*_INPUT)
     def alltoall(self, parts: Sequence[Any], **options: Any) -> List[np.ndarray]:
         """Send part i to task i, and return those that all tasks have sent here."""
-        call = self._parted(c.ALLTOALL, parts, None, options)
+        call = self._parted(c.ALLTOALL, dict(enumerate(parts)), None, options)
         call.finish = lambda call: [part for _, part in call.result_parts()]
         return self._make(call)
 
+    @_has(*_INPUT)
     def exchange(self, parts: Dict[int, Any], *, mutual: bool = False, dtype: Any = None, **options: Any) -> Dict[int, np.ndarray]:
         """Send arrays to some tasks, and return those that others have sent here, by task: the exchange of halos.
 
         With mutual, each task is sent something by exactly those that it sends something; that saves messages.
-        dtype is that of the elements; if None, that of the first part, or float64 if there is none."""
-        arrays = {task: contiguous(part, dtype) for task, part in parts.items()}
-        first = next(iter(arrays.values()), None)
-        call = Pending(c.EXCHANGE, np.dtype(dtype or float) if first is None else first.dtype, options)
-        call.parts([(task, contiguous(a, call.dtype)) for task, a in arrays.items()])
+        dtype is that of the elements; if None, that of the parts, or float64 if there is none."""
+        call = self._parted(c.EXCHANGE, parts, dtype, options)
         call.c.mutual = mutual
         call.finish = lambda call: dict(call.result_parts())
         return self._make(call)
 
+    @_has("report", "timeout")
     def once(self, f: Callable[[], Any], **options: Any) -> None:
         """Run f on one process, and again on another one if that dies before all others know. f uses what every process
         has, and may run twice: it writes files under another name and renames them."""
@@ -427,6 +476,7 @@ class Comm:
         call.once, call.c.once = f, ONCE
         return self._make(call)
 
+    @_has("report", "timeout")
     def agree(self, value: int, **options: Any) -> int:
         """Return the bits that are set in every process's value: the same to all survivors."""
         call = Pending(c.AGREE, None, options)

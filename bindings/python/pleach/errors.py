@@ -55,6 +55,11 @@ class AbortError(Error):
     """The call has ended with an error on another process, ranks."""
 
 
+class OperatorError(Error):
+    """A function that combines arrays has raised on this process, ranks. __cause__ has what it has raised. The other
+    processes raise an :class:`AbortError` with the same text."""
+
+
 class RestoreError(Error):
     """The input of a task, ranks, cannot be restored. __cause__ has what restore has raised."""
 
@@ -83,16 +88,16 @@ class ClosedError(Error):
     """The world was finalized, closed or aborted."""
 
 
-# By pleach_code; the last one is for codes that this version does not know.
+# By pleach_code.
 CLASSES = [
     Error, Error, ArgumentError, ForkError, CanceledError, TimeoutError, FailedError, RevokedError, MismatchError,
     DivergedError, HoldError, AbortError, RestoreError, TooManyDeadError, EvictedError, QuorumError,
-    NotAdmittedError, JobEnded, ClosedError, Error,
+    NotAdmittedError, JobEnded, ClosedError, Error, OperatorError,
 ]  # fmt: skip
 
 
 def of(code: int, text: str, ranks: list[int]) -> Error:
     """Return the exception of a code."""
-    e = CLASSES[min(code, len(CLASSES) - 1)](text)
+    e = (CLASSES[code] if code < len(CLASSES) else Error)(text)
     e.ranks = ranks
     return e

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import os
-import pickle
+import pickle as pickles
 import tempfile
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List
 
 import numpy as np
 
+from . import _codec, errors
 from .comm import Comm, World
 
-
-def _pack(value: Any) -> np.ndarray:
-    return np.frombuffer(pickle.dumps(value), np.uint8)
+_SECRET = bool(os.environ.get("PLEACH_SECRET"))  # as the library has read it when it was loaded
 
 
-def _unpack(a: np.ndarray) -> Any:
-    return pickle.loads(a.data)
+def _pack(value: Any, pickle: bool) -> np.ndarray:
+    return np.frombuffer(_dump(value, pickle), np.uint8)
 
 
-def share(world: World, root: int, value: Any, joined: List[int]) -> Any:
+def _dump(value: Any, pickle: bool) -> bytes:
+    return pickles.dumps(value) if pickle else _codec.encode(value)
+
+
+def may_pickle(comm: Comm, pickle: bool) -> None:
+    """Refuse pickles where any process that reaches this one's port could send one: unpickling runs what it says."""
+    if pickle and not _SECRET and comm.size > 1:
+        raise errors.ArgumentError(
+            "pickle=True needs a job with a secret: start it by pleach run, or set PLEACH_SECRET to 16 random bytes or more, "
+            "the same in all processes"
+        )
+
+
+def share(world: World, root: int, value: Any, joined: List[int], *, pickle: bool = False) -> Any:
     """Return the root's value to all, after an :meth:`World.admit` that has taken in the ranks joined.
 
-    Any value that can be pickled will do. Processes that were there before have the same value."""
+    The value consists of None, bool, int, float, complex, str, bytes, list, tuple, dict, set and numpy arrays. With pickle,
+    any value that can be pickled will do; the job needs a secret then, as pleach run makes one. Processes that were there
+    before have the same value."""
+    may_pickle(world, pickle)
     new = world.rank in joined
 
     def restore(task: int) -> np.ndarray:
@@ -31,45 +46,46 @@ def share(world: World, root: int, value: Any, joined: List[int]) -> Any:
             raise RuntimeError("this process has no state yet")
         return packed
 
-    packed = _pack(value)
+    packed = _pack(value, pickle)
     got = world.broadcast(packed if world.rank == root else np.uint8, root, restore=restore)
-    return _unpack(got) if new else value
+    return _codec.decode(got.data, pickle) if new else value
 
 
-def queue(world: World, n: int, work: Callable[[int], Any], batch: int = 1) -> List[Any]:
+def queue(world: World, n: int, work: Callable[[int], Any], batch: int = 1, *, pickle: bool = False) -> List[Any]:
     """Call work(item) for each of n items, on any process, and return all results to all, by item.
 
     When a process dies, others do its items; one that replaces it (pleach run --respawn) calls queue first of all, and
-    gets new ones. work may run more than once for an item, and returns the same each time: something that can be pickled.
+    gets new ones. work may run more than once for an item, and returns the same each time: a value as for :func:`share`.
     All processes meet after batch items of each, which takes some 100 µs on one host: choose it so that a round takes
     some milliseconds.
     """
+    may_pickle(world, pickle)
     results: List[Any] = []
     while len(results) < n:
         joined, root = world.admit()
         if joined:
-            results = share(world, root, results, joined)
+            results = share(world, root, results, joined, pickle=pickle)
         first = len(results)
 
         def of(task: int, first: int = first) -> np.ndarray:
             begin = first + task * batch
-            return _pack([work(item) for item in range(begin, min(n, begin + batch))])
+            return _pack([work(item) for item in range(begin, min(n, begin + batch))], pickle)
 
         for part in world.allgather(of(world.rank), restore=of):
-            results = results + _unpack(part)
+            results = results + _codec.decode(part.data, pickle)
     return results
 
 
-def save(comm: Comm, name: str, state: Any) -> None:
+def save(comm: Comm, name: str, state: Any, *, pickle: bool = False) -> None:
     """Write the state, which all processes have alike, to a file. One process writes, and another one if that dies. The
-    file has the old state or the new one at all times. The state can be pickled."""
+    file has the old state or the new one at all times. The state is a value as for :func:`share`."""
 
     def write() -> None:
         folder = os.path.dirname(os.path.abspath(name))
         fd, temporary = tempfile.mkstemp(prefix=os.path.basename(name) + ".", dir=folder)
         try:
             with open(fd, "wb") as f:
-                pickle.dump(state, f)
+                f.write(_dump(state, pickle))
                 f.flush()
                 os.fsync(f.fileno())
             os.replace(temporary, name)
@@ -85,13 +101,15 @@ def save(comm: Comm, name: str, state: Any) -> None:
     comm.once(write)
 
 
-def load(comm: Comm, name: str, default: Any = None) -> Any:
+def load(comm: Comm, name: str, default: Any = None, *, pickle: bool = False) -> Any:
     """Return the state that save has written, as the process of task 0 has read it, or default if there is none. It is
-    called before the first save. Load only files that this job has written: the state is pickled."""
+    called before the first save. With pickle, the file may hold a pickle, which can run any code: load only files that this
+    job has written."""
+    may_pickle(comm, pickle)
     try:
         with open(name, "rb") as f:
             content = np.frombuffer(f.read(), np.uint8)  # once, as a later save changes it
     except FileNotFoundError:
         content = np.empty(0, np.uint8)
     got = comm.broadcast(content if comm.rank == 0 else np.uint8, 0, restore=lambda task: content)
-    return _unpack(got) if got.size else default
+    return _codec.decode(got.data, pickle) if got.size else default

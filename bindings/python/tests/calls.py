@@ -55,6 +55,9 @@ with pleach.World() as world:
     phase("scatter")
     result = world.scatter(parts(3) if rank == 3 else None, 3, "i4", restore=parts)
     assert result.tolist() == [300 + rank]
+    phase("scatter_untyped")
+    result = world.scatter(parts(3) if rank == 3 else None, 3, restore=parts)
+    assert result.tolist() == [300 + rank] and result.dtype == np.int32
     phase("reduce_scatter")
     assert world.reduce_scatter(parts(rank), "max", restore=parts).tolist() == [100 * (n - 1) + rank]
     phase("alltoall")

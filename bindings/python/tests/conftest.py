@@ -18,7 +18,7 @@ def job(n, program, *flags, args=(), env=None, code=0):
         [ROOT / "bin" / "pleach", "run", "-n", str(n), *flags, "--", sys.executable, str(program), *args],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,  # of a busy machine
         env={**os.environ, **(env or {})},
     )
     assert ran.returncode == code, f"{flags}: exit code {ran.returncode}\n{ran.stdout}\n{ran.stderr}"

@@ -68,8 +68,8 @@ class Wrong(Exception): pass
 def wrong(*arguments): raise Wrong("on purpose")
 world = pleach.World()
 try: world.allreduce(np.ones(2), wrong)
-except Wrong: pass
-except pleach.Error as e: assert isinstance(e.__cause__, Wrong), repr(e) # the other process has ended before
+except pleach.OperatorError as e: assert e.ranks == [world.rank] and isinstance(e.__cause__, Wrong), repr(e)
+except pleach.AbortError as e: assert e.ranks == [1 - world.rank] and "Wrong: on purpose" in str(e), repr(e)
 else: raise SystemExit("no error")
 try: world.once(wrong)
 except pleach.Error as e: assert isinstance(e.__cause__, Wrong) or isinstance(e, pleach.AbortError), repr(e)
@@ -77,12 +77,94 @@ world.abort()
 """)
 
 
+def test_operator_that_raises_on_one_process(program):
+    """All processes raise, and name the rank and the cause (case 86). The next call works."""
+    out = program("""
+with pleach.World() as world:
+    for name in "allreduce scan exscan reduce reduce_scatter".split():
+        for odd in range(world.size):
+            raised = []
+            def op(a, b):
+                if world.rank == odd:
+                    raised.append(1)
+                    raise ZeroDivisionError("on purpose")
+                return a + b
+            given = [np.ones(4)] * world.size if name == "reduce_scatter" else np.ones(4)
+            try: getattr(world, name)(given, op=op)
+            except pleach.OperatorError as e: assert isinstance(e.__cause__, ZeroDivisionError) and e.ranks == [odd], repr(e)
+            except pleach.AbortError as e: assert e.ranks == [odd] and "ZeroDivisionError: on purpose" in str(e), repr(e)
+            else: assert world.allreduce(len(raised)) == 0, (name, odd); continue
+            assert world.allreduce(len(raised)) == 1, (name, odd)
+            print(name, "raised on", world.rank)
+""", 3)
+    assert [len(re.findall(rf"^\[\d\] {name} raised", out, re.M)) for name in ("allreduce", "reduce_scatter")] == [6, 9], out
+
+
+def test_operator_of_another_type(program):
+    """What an operator returns is not cut to the type of the arrays."""
+    program("""
+with pleach.World() as world:
+    try: world.allreduce(np.array([1, 2]), op=lambda a, b: (a + b) / 2)
+    except (pleach.OperatorError, pleach.AbortError) as e: assert "Cannot cast" in str(e), e
+    else: raise SystemExit("no error")
+""")
+
+
+def test_scatter_keeps_types(program):
+    """Parts arrive with the type and value that the root has given (case 87)."""
+    program("""
+with pleach.World() as world:
+    n = world.size
+    for x in [np.array([2**60 + 1]), np.array([2**63], "u8"), np.array([1.5, 2], "f4"), np.array([True, False]), np.array([1j, 2]), np.ones((2, 3), "i1")]:
+        got = world.scatter([x * True] * n if world.rank == 1 else None, 1)
+        assert got.dtype == x.dtype and got.tolist() == x.reshape(-1).tolist(), got
+        assert world.allreduce(got, "or" if x.dtype == bool else "sum").dtype == x.dtype
+    for wrong in [lambda: world.scatter([[1.5]] * n, dtype="i8"), lambda: world.alltoall([[1]] + [[1.5]] * (n - 1))]:
+        try: wrong()
+        except TypeError: pass
+        else: raise SystemExit("no error")
+""", 3)
+
+
+def test_options_are_in_signatures():
+    """help shows the options of calls (case 104)."""
+    sys.path.insert(0, str(ROOT / "bindings" / "python"))
+    import inspect
+
+    import pleach
+
+    assert {"restore", "takeover", "report", "corrected", "timeout"} <= set(inspect.signature(pleach.Comm.allreduce).parameters)
+    assert list(inspect.signature(pleach.Comm.barrier).parameters) == ["self", "report", "timeout"]
+
+
+def test_complex(program):
+    program("""
+with pleach.World() as world:
+    for name in "c8", "c16":
+        x = np.array([1 + 2j, 3j, -1], name)
+        assert world.allreduce(x).tolist() == (2 * x).tolist() and world.allreduce(x, "prod").tolist() == (x * x).tolist()
+        assert world.allreduce(x, np.add).dtype == x.dtype
+        assert [part.tolist() for part in world.allgather(x)] == [x.tolist()] * 2
+    assert world.allreduce(1j) == 2j
+""")
+
+
 def test_wrong_arguments(program):
     program("""
 with pleach.World() as world:
+    for root in -1, world.size: # case 104
+        for f in world.broadcast, world.reduce, world.gather, lambda x, root: world.scatter([x], root):
+            try: f(np.ones(1), root)
+            except pleach.ArgumentError as e: assert "root" in str(e), e
+            else: raise SystemExit("no error")
+    masked = np.ma.array([1., 2.], mask=[0, 1])
+    for given in masked, [masked]:
+        try: world.allreduce(given)
+        except TypeError as e: assert "filled" in str(e), e
+        else: raise SystemExit("a mask was ignored")
     for f in [
-        lambda: world.allreduce(np.ones(2, complex)), lambda: world.allreduce([1.5], "and"), lambda: world.allreduce([1], "avg"),
-        lambda: world.allreduce(["a"]), lambda: world.split([1, 2, 3]), lambda: world.allreduce(np.ones(2), out=np.ones(2, int)),
+        lambda: world.allreduce(np.ones(2, complex), 'max'), lambda: world.allreduce([1.5], "and"), lambda: world.allreduce([1], "avg"),
+        lambda: world.allreduce(["a"]), lambda: world.split([1, 2, 3]), lambda: world.allreduce(np.ones(2), out=np.ones(2, int)), lambda: world.allreduce(np.ones(2), out=masked),
         lambda: world.allreduce(np.ones(2), corrected=-1), lambda: world.broadcast([1], 7), lambda: world.evict(0),
     ]:
         try: f()
@@ -154,8 +236,8 @@ world = pleach.World()
 if world.rank == 1: os.kill(os.getpid(), signal.SIGTERM)
 assert world.allreduce(1.0, restore=lambda task: 1.0) == 2
 world.finalize()
-""", 2, code=1)
-    assert "terminated" in out
+""", 2)
+    assert "terminated" in out and "success: 1 survivors" in out
 
 
 def test_fork(program):

@@ -2,24 +2,25 @@ package api
 
 import (
 	"context"
-	"io"
 	"net/http"
 )
 
 // maxName is the longest name of a query in bytes.
 const maxName = 200
 
-// post calls f with the body of a request, within its time, and writes what f returns.
-func post(w http.ResponseWriter, r *http.Request, f func(ctx context.Context, body []byte) (any, error)) error {
+// post calls f with the body of a request of at most so many bytes, within its time, and writes what
+// f returns.
+func (s *Server) post(w http.ResponseWriter, r *http.Request, most int64, f func(ctx context.Context, body []byte) (any, error)) error {
 	ctx, cancel, err := bounded(r)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	body, err := io.ReadAll(r.Body)
+	body, free, err := s.readBody(w, r, most)
 	if err != nil {
 		return err
 	}
+	defer free()
 	result, err := f(ctx, body)
 	return reply(w, result, err)
 }
@@ -31,12 +32,9 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("wait=%s: write wait=stable, or nothing", wait)
 	}
 	toFleet := r.URL.Query().Get("fleet") == "true"
-	if toFleet && wait != "" {
-		return badRequest("wait and fleet: what is stable is known of one zone only")
-	}
-	return post(w, r, func(ctx context.Context, body []byte) (any, error) {
+	return s.post(w, r, MaxBody, func(ctx context.Context, body []byte) (any, error) {
 		if toFleet {
-			return s.agent.BroadcastFleet(ctx, topic, body)
+			return s.agent.BroadcastFleet(ctx, topic, body, wait == "stable")
 		}
 		return s.agent.Broadcast(ctx, topic, body, wait == "stable")
 	})
@@ -48,7 +46,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if to == "" {
 		return badRequest("write the rank or the ID of a member: ?to=RANK or ?to=ID")
 	}
-	return post(w, r, func(ctx context.Context, body []byte) (any, error) { return s.agent.Send(ctx, to, body) })
+	return s.post(w, r, MaxBody, func(ctx context.Context, body []byte) (any, error) { return s.agent.Send(ctx, to, body) })
 }
 
 // query asks all members, with the body as input.
@@ -61,7 +59,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request) error {
 	if r.URL.Query().Get("fleet") == "true" {
 		ask = s.agent.QueryFleet
 	}
-	return post(w, r, func(ctx context.Context, body []byte) (any, error) { return ask(ctx, name, body) })
+	return s.post(w, r, MaxBody, func(ctx context.Context, body []byte) (any, error) { return ask(ctx, name, body) })
 }
 
 func (s *Server) members(w http.ResponseWriter, _ *http.Request) error {

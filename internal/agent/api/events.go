@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/agent/retain"
+	"github.com/pleach-go/pleach/internal/agent/rights"
 )
 
 // The events of a group: members that have joined, left on their own request, are gone for
-// another reason, or tell something else about themselves; and the quorum.
+// another reason, or tell something else about themselves; the quorum; and keys and locks that began
+// empty, because no member had them.
 const (
 	EventJoin           = "member-join"
 	EventLeave          = "member-leave"
@@ -17,6 +19,7 @@ const (
 	EventUpdate         = "member-update"
 	EventQuorumLost     = "quorum-lost"
 	EventQuorumRegained = "quorum-regained"
+	EventKeysEmpty      = "keys-empty"
 )
 
 // Event is what has happened to a group, as this agent has seen it.
@@ -24,7 +27,7 @@ type Event struct {
 	Event string    `json:"event"`
 	Time  time.Time `json:"time"`
 	View  uint64    `json:"view"`
-	// Reason says why the quorum is lost.
+	// Reason says why the quorum is lost, or why keys and locks began empty.
 	Reason string `json:"reason,omitempty"`
 	// Members are all that the event happened to with one view, in order of rank.
 	Members []EventMember `json:"members"`
@@ -42,8 +45,14 @@ type EventMember struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// events streams the events of the group.
+// events streams the events of the group, or the audit log.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	if r.URL.Query().Get("audit") == "true" {
+		if err := s.check(&route{right: rights.Operate}, callerOf(r), r); err != nil {
+			return err
+		}
+		return s.stream(w, r, s.audit.events, retain.Filter{})
+	}
 	return s.stream(w, r, s.agent.Events(), retain.Filter{})
 }
 

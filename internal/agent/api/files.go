@@ -18,6 +18,7 @@ type Upload struct {
 	Mode    fs.FileMode `json:"mode"`
 	Rate    int64       `json:"rate"` // bytes in a second, at most; 0: no limit
 	Fleet   bool        `json:"-"`    // to the members of all zones
+	Size    int64       `json:"-"`    // of the content; -1: it is not known yet
 	Content io.Reader   `json:"-"`
 }
 
@@ -40,7 +41,7 @@ const (
 // that goes away ends it.
 func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	u := Upload{Dir: q.Get("dir"), Name: q.Get("name"), Mode: defaultMode, Fleet: q.Get("fleet") == "true", Content: r.Body}
+	u := Upload{Dir: q.Get("dir"), Name: q.Get("name"), Mode: defaultMode, Fleet: q.Get("fleet") == "true", Size: r.ContentLength, Content: r.Body}
 	if u.Name == "" || u.Dir == "" {
 		return badRequest("write the name of the file and the folder that it goes to: ?name=FILE&dir=FOLDER")
 	}

@@ -85,7 +85,7 @@ func (s *Server) putKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return post(w, r, func(ctx context.Context, body []byte) (any, error) {
+	return s.post(w, r, kv.MaxValue, func(ctx context.Context, body []byte) (any, error) {
 		return s.agent.Put(ctx, r.PathValue("key"), body, version)
 	})
 }
@@ -121,10 +121,7 @@ func (s *Server) watchKeys(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.subscribe(w); err != nil {
-		return err
-	}
-	defer s.subscribers.Add(-1)
+	subscribe(w)
 	next := make(chan Change)
 	go func() {
 		defer close(next)

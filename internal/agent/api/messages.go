@@ -13,10 +13,9 @@ import (
 )
 
 // keepAlive is how often a stream without messages has a comment, so that both sides notice
-// that the other is gone. writeTimeout is how long a subscriber may read nothing.
+// that the other is gone.
 const (
-	keepAlive    = 15 * time.Second
-	writeTimeout = 30 * time.Second
+	keepAlive = 15 * time.Second
 	// lastTimeout is how long other agents may take to tell the last message of a topic.
 	lastTimeout = 5 * time.Second
 )
@@ -44,40 +43,29 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, log *retain.Log,
 	if err != nil {
 		return BadRequest(err)
 	}
-	if err := s.subscribe(w); err != nil {
-		return err
-	}
-	defer s.subscribers.Add(-1)
+	subscribe(w)
 	control := http.NewResponseController(w)
 	if err := first(w); err != nil {
 		return nil // the client is gone
 	}
 	_ = control.Flush() // the client knows that it is subscribed
 	for r.Context().Err() == nil {
-		if err := s.writeEvent(r.Context(), w, control, cursor, log == s.agent.Events()); err != nil {
+		if err := s.writeEvent(r.Context(), w, control, cursor, log != s.agent.Messages()); err != nil {
 			return nil // the client is gone
 		}
 	}
 	return nil
 }
 
-// subscribe begins a stream, if there are not too many.
-func (s *Server) subscribe(w http.ResponseWriter) error {
-	if s.subscribers.Add(1) > maxSubscribers {
-		s.subscribers.Add(-1)
-		return &statusError{http.StatusTooManyRequests, fmt.Errorf("there are %d subscribers already", maxSubscribers)}
-	}
+// subscribe begins a stream.
+func subscribe(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(w).Flush() // the client knows that it is subscribed
-	return nil
 }
 
-// send writes to a subscriber, which may take its time, but not for ever.
+// send writes to a subscriber at once.
 func send(control *http.ResponseController, write func() error) error {
-	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
-	}
 	return errors.Join(write(), control.Flush())
 }
 

@@ -17,6 +17,7 @@ type description struct {
 }
 
 type operation struct {
+	Right     string `yaml:"x-right"`
 	Responses map[string]struct {
 		Content map[string]struct{ Schema schema }
 	}
@@ -90,15 +91,18 @@ func isA(value any, kind string, values []any) bool {
 	return false
 }
 
-// The routes are those of the description, and the other way around.
+// The routes are those of the description, and the other way around, with the right that each needs.
 func TestRoutesAreDescribed(t *testing.T) {
 	var served, described []string
 	for _, r := range routes {
-		served = append(served, strings.ToLower(r.method)+" "+strings.Replace(r.path, "...}", "}", 1))
+		if r.right == 0 || r.kind == 0 {
+			t.Errorf("%s %s has no right, or no kind", r.method, r.path)
+		}
+		served = append(served, fmt.Sprint(strings.ToLower(r.method), " ", strings.Replace(r.path, "...}", "}", 1), " ", r.right))
 	}
 	for path, operations := range readDescription(t).Paths {
-		for method := range operations {
-			described = append(described, method+" "+path)
+		for method, o := range operations {
+			described = append(described, fmt.Sprint(method, " ", path, " ", o.Right))
 		}
 	}
 	slices.Sort(served)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/agent/limit"
 	"github.com/pleach-go/pleach/internal/agent/retain"
 	"github.com/pleach-go/pleach/internal/transfer"
 )
@@ -63,7 +64,7 @@ func (f *fakeAgent) QueryFleet(ctx context.Context, name string, data []byte) (*
 	return f.Query(ctx, name, data)
 }
 
-func (f *fakeAgent) BroadcastFleet(ctx context.Context, topic string, data []byte) (*Receipt, error) {
+func (f *fakeAgent) BroadcastFleet(ctx context.Context, topic string, data []byte, _ bool) (*Receipt, error) {
 	f.log.Add(retain.Message{Topic: topic, Data: data, FromID: "a", Fleet: true, Zone: "fra", From: -1, Time: moment})
 	return &Receipt{View: 3, Members: []MemberRef{}, Zones: 3}, f.err
 }
@@ -133,7 +134,7 @@ func (f *fakeAgent) Events() *retain.Log { return f.events }
 
 func (f *fakeAgent) Ready() error { return f.err }
 
-func (f *fakeAgent) Metrics() http.Handler { return http.NotFoundHandler() }
+func (f *fakeAgent) Metrics(func(string) uint64) http.Handler { return http.NotFoundHandler() }
 
 func (f *fakeAgent) Messages() *retain.Log { return f.log }
 
@@ -149,9 +150,12 @@ func request(s *Server, method, target, body string) *httptest.ResponseRecorder 
 	w := httptest.NewRecorder()
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded") // as curl -d says
-	s.mux.ServeHTTP(w, r)
+	s.handler().ServeHTTP(w, r)
 	return w
 }
+
+// handler is that of a Unix socket.
+func (s *Server) handler() http.Handler { return s.inTime(s.socketHandler()) }
 
 // parameters are what a route needs.
 var parameters = map[string]string{"/v1/send": "?to=b", "/v1/query": "?name=ping", "/v1/broadcast": "?topic=t&wait=stable", filesPath: "?dir=d&name=n&mode=640&rate=1000", locksPath: "?token=1", "/v1/shards/{name}": "?partitions=1"}
@@ -239,6 +243,7 @@ func TestStatusOfErrors(t *testing.T) {
 		{&pleach.QuorumError{}, "/v1/broadcast", "", 503},
 		{&pleach.TopicError{}, "/v1/broadcast", "", 400},
 		{&pleach.UnstableError{Unanswered: []int{3}, Err: context.DeadlineExceeded}, "/v1/broadcast?wait=stable", "", 504},
+		{&pleach.UnconfirmedError{Memberships: []pleach.Unconfirmed{{First: 1, Last: 2}}}, "/v1/broadcast?wait=stable", "", 503},
 		{errors.New("other"), "/v1/broadcast", "", 500},
 	} {
 		f.err = c.err
@@ -258,17 +263,24 @@ func TestRequestsAreLimited(t *testing.T) {
 	f.hold = make(chan struct{})
 	s := newTestServer(f)
 	done := make(chan int)
-	for range maxRequests {
+	s.limits.calls = limit.NewPool(4, 4)
+	for range 4 {
 		go func() { done <- request(s, "POST", "/v1/send?to=b", "").Code }()
 	}
-	for len(s.requests) < maxRequests {
+	for s.limits.calls.Used() < 4 {
 		time.Sleep(time.Millisecond)
 	}
-	if code := request(s, "POST", "/v1/send?to=b", "").Code; code != http.StatusTooManyRequests {
-		t.Errorf("got %d", code)
+	if w := request(s, "POST", "/v1/send?to=b", ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "too many calls") {
+		t.Errorf("got %d, %s", w.Code, w.Body)
+	}
+	if w := request(s, "GET", "/v1/status", ""); w.Code != http.StatusOK {
+		t.Errorf("the status of a busy agent: %d", w.Code)
+	}
+	if n := s.limits.Refused(reasonCalls); n != 1 {
+		t.Errorf("%d refusals were counted", n)
 	}
 	close(f.hold)
-	for range maxRequests {
+	for range 4 {
 		if code := <-done; code != http.StatusOK {
 			t.Errorf("got %d", code)
 		}
@@ -279,7 +291,7 @@ func TestRequestsAreLimited(t *testing.T) {
 func TestEvents(t *testing.T) {
 	f := newFake()
 	s := newTestServer(f)
-	server := httptest.NewServer(s.mux)
+	server := httptest.NewServer(s.handler())
 	defer server.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -325,7 +337,7 @@ func TestEvents(t *testing.T) {
 	if response := get("?topic=t&direct=true", ""); response.StatusCode != http.StatusBadRequest {
 		t.Errorf("got %d", response.StatusCode)
 	}
-	s.subscribers.Add(maxSubscribers)
+	s.limits.streams = limit.NewPool(0, 0)
 	if response := get("", ""); response.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("got %d", response.StatusCode)
 	}
@@ -334,7 +346,7 @@ func TestEvents(t *testing.T) {
 // What has happened to the group is as it is described.
 func TestGroupEvents(t *testing.T) {
 	f := newFake()
-	server := httptest.NewServer(newTestServer(f).mux)
+	server := httptest.NewServer(newTestServer(f).handler())
 	defer server.Close()
 	e := new(Event)
 	fill(reflect.ValueOf(e).Elem())
@@ -445,13 +457,14 @@ func TestPayload(t *testing.T) {
 // arrived may take its time.
 func TestBodiesHaveToArrive(t *testing.T) {
 	s := newTestServer(newFake())
-	s.bodyTimeout = 200 * time.Millisecond
+	s.limits.bodyTimeout = 200 * time.Millisecond
+	s.limits.calls = limit.NewPool(4, 4)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = s.ServeSocket(t.Context(), l) }()
-	for range maxRequests {
+	for range 4 {
 		c, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -459,7 +472,7 @@ func TestBodiesHaveToArrive(t *testing.T) {
 		defer c.Close()
 		_, _ = io.WriteString(c, "POST /v1/broadcast HTTP/1.1\r\nHost: agent\r\nContent-Length: 100\r\n\r\nhalf")
 	}
-	full := func() bool { return len(s.requests) == maxRequests }
+	full := func() bool { return s.limits.calls.Used() == 4 }
 	for began := time.Now(); !full() && time.Since(began) < 5*time.Second; time.Sleep(time.Millisecond) {
 	}
 	if !full() {

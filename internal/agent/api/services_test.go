@@ -52,8 +52,8 @@ func (f *fakeAgent) Lock(context.Context, string, string, time.Duration, bool) (
 	return filled[Lock](f)
 }
 
-func (f *fakeAgent) Renew(context.Context, string, uint64) error  { return f.err }
-func (f *fakeAgent) Unlock(context.Context, string, uint64) error { return f.err }
+func (f *fakeAgent) Renew(context.Context, string, Handle) error  { return f.err }
+func (f *fakeAgent) Unlock(context.Context, string, Handle) error { return f.err }
 
 func (f *fakeAgent) PutShards(context.Context, string, int) (*Changed, error) {
 	return filled[Changed](f)
@@ -81,7 +81,7 @@ func TestShardsAreAsDescribed(t *testing.T) {
 
 // A watch is a stream of events as they are described.
 func TestWatchIsAStream(t *testing.T) {
-	server := httptest.NewServer(newTestServer(newFake()).mux)
+	server := httptest.NewServer(newTestServer(newFake()).handler())
 	defer server.Close()
 	response, err := http.Get(server.URL + "/v1/watch?prefix=k")
 	if err != nil {
@@ -122,7 +122,10 @@ func TestStatusOfKeysAndLocks(t *testing.T) {
 		{nil, "POST", "/v1/locks/a?ttl=1ms", 400, "write a time"},
 		{nil, "POST", "/v1/locks/" + strings.Repeat("a", 256), 400, ""},
 		{lease.ErrHeld, "POST", "/v1/locks/a/b", 409, "held"},
-		{nil, "PUT", "/v1/locks/a", 400, "?token="},
+		{lease.ErrEarly, "POST", "/v1/locks/a", 425, "holder from before"},
+		{nil, "PUT", "/v1/locks/a", 400, "?handle="},
+		{&HandleError{"a"}, "DELETE", "/v1/locks/a?handle=1-x", 403, "only its holder"},
+		{&ShardsFullError{64, 64}, "PUT", "/v1/shards/a?partitions=1", 413, "at most 64"},
 		{lease.ErrExpired, "PUT", "/v1/locks/a?token=1", 409, "expired"},
 		{lease.ErrFull, "POST", "/v1/locks/a", 413, ""},
 		{ErrNotMember, "GET", "/v1/watch", 503, ""},

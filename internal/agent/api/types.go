@@ -24,8 +24,9 @@ type Agent interface {
 	// Broadcast sends to all members and to the subscribers of this agent. If stable is
 	// true, it waits until every member has the message.
 	Broadcast(ctx context.Context, topic string, data []byte, stable bool) (*Receipt, error)
-	// BroadcastFleet sends to all members of all zones.
-	BroadcastFleet(ctx context.Context, topic string, data []byte) (*Receipt, error)
+	// BroadcastFleet sends to all members of all zones. If stable is true, it waits until every
+	// member of this agent's zone has the message: each of them passes it on to the other zones.
+	BroadcastFleet(ctx context.Context, topic string, data []byte, stable bool) (*Receipt, error)
 	// QueryFleet is Query for all members of all zones, and Fleet what the zones say of
 	// themselves and their links.
 	QueryFleet(ctx context.Context, name string, data []byte) (*Answers, error)
@@ -41,7 +42,8 @@ type Agent interface {
 	Status() (*Status, error)
 	Views() (*Views, error)
 	Tree() (*Tree, error)
-	// Ready returns nil while the agent is a member of a group with a quorum.
+	// Ready returns nil while the agent is a member of a group with a quorum, and has the keys,
+	// locks, shards and retained messages of the group.
 	Ready() error
 	// Messages are those of the group, and those that this agent has sent.
 	Messages() *retain.Log
@@ -49,8 +51,9 @@ type Agent interface {
 	Last(ctx context.Context, topic string) (retain.Message, bool)
 	// Events are those of the group. The topic of each is its name, and its data an [Event].
 	Events() *retain.Log
-	// Metrics serves metrics in the format of Prometheus.
-	Metrics() http.Handler
+	// Metrics serves metrics in the format of Prometheus, among them how often the API has refused
+	// something, for each of [RefusalReasons].
+	Metrics(refused func(reason string) uint64) http.Handler
 }
 
 // MemberRef names a member.
@@ -67,7 +70,8 @@ type Receipt struct {
 	Stable  bool        `json:"stable"`
 	Members []MemberRef `json:"members"`
 	Joined  []MemberRef `json:"joined,omitempty"`
-	// Zones counts the zones that are known, if the message goes to all of them.
+	// Zones counts the zones that are known, if the message goes to all of them. Stable and Members
+	// are about the agent's own zone then.
 	Zones int `json:"zones,omitempty"`
 }
 
@@ -213,6 +217,12 @@ type AgentStatus struct {
 	// their bytes.
 	Retained      int `json:"retained"`
 	RetainedBytes int `json:"retained_bytes"`
+	// Ready says what /readyz does, and NotReady why not.
+	Ready    bool   `json:"ready"`
+	NotReady string `json:"not_ready,omitempty"`
+	// KeysBegun is the view in which keys and locks began empty because no member of the group
+	// had them; 0: they began with the group.
+	KeysBegun uint64 `json:"keys_begun,omitempty"`
 	// Warnings are what an operator should know.
 	Warnings []Warning `json:"warnings"`
 	// LogError is why the messages are not saved for a restart, if they should be.
@@ -224,10 +234,12 @@ const (
 	WarnCertificate = "certificate" // it expires, or has expired
 	WarnDisk        = "disk"        // it is full, or nearly so
 	WarnFlapping    = "flapping"    // a member goes and comes back
+	WarnStuck       = "stuck"       // the agent does not process the messages that it receives
+	WarnKeys        = "keys"        // keys and locks began empty, because no member had them
 )
 
 // WarningKinds are all of them.
-var WarningKinds = []string{WarnCertificate, WarnDisk, WarnFlapping}
+var WarningKinds = []string{WarnCertificate, WarnDisk, WarnFlapping, WarnKeys, WarnStuck}
 
 // Warning is what an operator should know, and what to do.
 type Warning struct {

@@ -72,11 +72,15 @@ func (c *Client) Broadcast(ctx context.Context, topic string, data []byte, stabl
 	return r, err
 }
 
-// BroadcastFleet sends to all members of all zones.
-func (c *Client) BroadcastFleet(ctx context.Context, topic string, data []byte, timeout time.Duration) (r api.Receipt, err error) {
+// BroadcastFleet sends to all members of all zones. If stable is true, it waits until every member of
+// the agent's zone has the message.
+func (c *Client) BroadcastFleet(ctx context.Context, topic string, data []byte, stable bool, timeout time.Duration) (r api.Receipt, err error) {
 	query := withTimeout(timeout)
 	query.Set("topic", topic)
 	query.Set("fleet", "true")
+	if stable {
+		query.Set("wait", "stable")
+	}
 	err = c.call(ctx, http.MethodPost, "/v1/broadcast", query, data, &r)
 	return r, err
 }

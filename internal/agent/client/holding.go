@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/agent/api"
@@ -17,12 +18,19 @@ type Holding struct {
 	client       *Client
 	ttl          time.Duration
 	ending, lost chan struct{}
+	renewed      chan struct{}
+	until        atomic.Pointer[time.Time]
 	stop         context.CancelFunc
 	done         chan struct{}
 }
 
 // renewals are made within a TTL.
 const renewals = 3
+
+// interval is the time between two renewals. Those of a long TTL are made as often as those of the
+// default one: a holder that can reach its agent notices that the agents have lost the lock before
+// they give it to another one.
+func (h *Holding) interval() time.Duration { return min(h.ttl, api.DefaultTTL) / renewals }
 
 // unlockTimeout bounds a release.
 const unlockTimeout = 5 * time.Second
@@ -33,13 +41,15 @@ func (c *Client) Hold(ctx context.Context, r LockRequest) (*Holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Holding{Lock: lock, client: c, ttl: r.TTL, ending: make(chan struct{}), lost: make(chan struct{}), done: make(chan struct{})}
+	h := &Holding{Lock: lock, client: c, ttl: r.TTL, ending: make(chan struct{}), lost: make(chan struct{}), renewed: make(chan struct{}, 1), done: make(chan struct{})}
 	began := time.Now() // before any other process can see the renewal
-	if err := c.Renew(ctx, h.Name, h.Token, h.ttl); err != nil {
+	if err := c.Renew(ctx, &h.Lock, h.ttl); err != nil {
 		return nil, errors.Join(err, h.unlock())
 	}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go h.watch(ctx, began.Add(h.ttl))
+	until := began.Add(h.ttl)
+	h.until.Store(&until)
+	go h.watch(ctx, until)
 	return h, nil
 }
 
@@ -49,6 +59,12 @@ func (h *Holding) Ending() <-chan struct{} { return h.ending }
 
 // Lost returns a channel that is closed when the lock is lost.
 func (h *Holding) Lost() <-chan struct{} { return h.lost }
+
+// Until is when the lock ends if it is not renewed, and a little before.
+func (h *Holding) Until() time.Time { return h.until.Load().Add(-h.ttl / 10) }
+
+// Renewed returns a channel with a value when Until has changed.
+func (h *Holding) Renewed() <-chan struct{} { return h.renewed }
 
 // Release releases the lock.
 func (h *Holding) Release() error {
@@ -60,7 +76,7 @@ func (h *Holding) Release() error {
 func (h *Holding) unlock() error {
 	ctx, cancel := context.WithTimeout(context.Background(), unlockTimeout)
 	defer cancel()
-	return h.client.Unlock(ctx, h.Name, h.Token, unlockTimeout)
+	return h.client.Unlock(ctx, &h.Lock, unlockTimeout)
 }
 
 // renewal is how an attempt has ended: the lock is held until then, or another one has it.
@@ -83,6 +99,11 @@ func (h *Holding) watch(ctx context.Context, until time.Time) {
 		select {
 		case r := <-renewed:
 			if until = r.until; !r.refused {
+				h.until.Store(&until)
+				select {
+				case h.renewed <- struct{}{}:
+				default:
+				}
 				continue
 			}
 		case <-time.After(left):
@@ -102,7 +123,7 @@ func (h *Holding) watch(ctx context.Context, until time.Time) {
 
 // renew renews the lock until ctx ends, or another one has it.
 func (h *Holding) renew(ctx context.Context, renewed chan<- renewal) {
-	wait := h.ttl / renewals
+	wait := h.interval()
 	for {
 		select {
 		case <-ctx.Done():
@@ -110,16 +131,16 @@ func (h *Holding) renew(ctx context.Context, renewed chan<- renewal) {
 		case <-time.After(wait):
 		}
 		began := time.Now()
-		attempt, cancel := context.WithTimeout(ctx, h.ttl/renewals)
-		err := h.client.Renew(attempt, h.Name, h.Token, h.ttl/renewals)
+		attempt, cancel := context.WithTimeout(ctx, h.interval())
+		err := h.client.Renew(attempt, &h.Lock, h.interval())
 		cancel()
 		var refused *RefusedError
 		r := renewal{until: began.Add(h.ttl)}
-		switch wait = h.ttl / renewals; {
+		switch wait = h.interval(); {
 		case errors.As(err, &refused) && refused.Status == http.StatusConflict:
 			r = renewal{refused: true}
 		case err != nil:
-			wait = h.ttl / 20
+			wait = min(h.ttl, api.DefaultTTL) / 20
 			continue
 		}
 		select {

@@ -63,7 +63,7 @@ func (c *Client) Watch(ctx context.Context, prefix string, f func(api.Change) er
 	for {
 		name, _, data, err := readLines(lines)
 		if err != nil {
-			return err
+			return fmt.Errorf("the agent has ended the watch, or was ended: watch again when it is back (%w)", err)
 		}
 		if name != api.EventPut && name != api.EventDelete {
 			return fmt.Errorf("the agent sends an event %q, which this program does not know", name)

@@ -34,19 +34,23 @@ func (c *Client) Lock(ctx context.Context, r LockRequest) (l api.Lock, err error
 }
 
 // Renew renews a lock. Its time counts from before the call.
-func (c *Client) Renew(ctx context.Context, name string, token uint64, timeout time.Duration) error {
-	return c.withToken(ctx, http.MethodPut, name, token, timeout)
+func (c *Client) Renew(ctx context.Context, l *api.Lock, timeout time.Duration) error {
+	return c.withHandle(ctx, http.MethodPut, l, timeout)
 }
 
 // Unlock releases a lock.
-func (c *Client) Unlock(ctx context.Context, name string, token uint64, timeout time.Duration) error {
-	return c.withToken(ctx, http.MethodDelete, name, token, timeout)
+func (c *Client) Unlock(ctx context.Context, l *api.Lock, timeout time.Duration) error {
+	return c.withHandle(ctx, http.MethodDelete, l, timeout)
 }
 
-func (c *Client) withToken(ctx context.Context, method, name string, token uint64, timeout time.Duration) error {
+// withHandle makes a request of the holder. Agents without handles look at the token.
+func (c *Client) withHandle(ctx context.Context, method string, l *api.Lock, timeout time.Duration) error {
 	query := withTimeout(timeout)
-	query.Set("token", strconv.FormatUint(token, 10))
-	return c.call(ctx, method, lockPath(name), query, nil, new(api.Token))
+	query.Set("token", strconv.FormatUint(l.Token, 10))
+	if l.Handle != "" {
+		query.Set("handle", l.Handle)
+	}
+	return c.call(ctx, method, lockPath(l.Name), query, nil, new(api.Token))
 }
 
 // Locks returns the locks that are held.

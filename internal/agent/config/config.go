@@ -20,6 +20,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/agent/command"
 	"github.com/pleach-go/pleach/internal/agent/discover"
+	"github.com/pleach-go/pleach/internal/door"
 )
 
 // Config is what an agent is told.
@@ -40,16 +41,22 @@ type Config struct {
 	Fleet     `yaml:",inline"`
 	Metrics   `yaml:",inline"`
 
-	TLSCA      string `yaml:"tls-ca"`
-	TLSCert    string `yaml:"tls-cert"`
-	TLSKey     string `yaml:"tls-key"`
+	TLSCA   string `yaml:"tls-ca"`
+	TLSCert string `yaml:"tls-cert"`
+	TLSKey  string `yaml:"tls-key"`
+	// TLSHostCertificates is [pleach.Config.HostCertificates].
+	TLSHostCertificates bool `yaml:"tls-host-certificates"`
+	// DenyFile is [pleach.Config.DenyFile].
+	DenyFile   string `yaml:"deny-file"`
 	SecretFile string `yaml:"secret-file"`
 
 	// Socket is the path of the local API. API is a loopback address for it besides, and
-	// TokenFile has the token that a client needs there.
-	Socket    string `yaml:"socket"`
-	API       string `yaml:"api"`
-	TokenFile string `yaml:"token-file"`
+	// TokenFile has the token that a client needs there. RightsFile has further tokens, and says what
+	// they, and users and groups of this host, may do.
+	Socket     string `yaml:"socket"`
+	API        string `yaml:"api"`
+	TokenFile  string `yaml:"token-file"`
+	RightsFile string `yaml:"rights-file"`
 
 	// FileDirs are the folders in which this agent takes the files of other members, as
 	// absolute paths. If empty, it takes none.
@@ -88,8 +95,11 @@ type Handler struct {
 // AllTopics is the topic of a handler for every message, and the event of one for every event.
 const AllTopics = "*"
 
+// ReservedTopics begins the topics that agents use themselves.
+const ReservedTopics = "pleach/"
+
 // Events are the events of a group that handlers are run for.
-var Events = []string{"member-join", "member-leave", "member-failed", "member-update", "quorum-lost", "quorum-regained"}
+var Events = []string{"member-join", "member-leave", "member-failed", "member-update", "quorum-lost", "quorum-regained", "keys-empty"}
 
 // Defaults of settings that are zero.
 const (
@@ -141,6 +151,9 @@ func lookup(environ []string, variable string) (string, bool) {
 
 // readFile reads the file. A key that is not known is an error: it would have no effect.
 func (c *Config) readFile(file string) error {
+	if err := door.CheckWriters(file); err != nil {
+		return err
+	}
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -194,6 +207,10 @@ func (c *Config) check() error {
 	switch set := len(files) - len(slices.DeleteFunc(slices.Clone(files), func(f string) bool { return f != "" })); {
 	case set != 0 && set != len(files):
 		return errors.New("tls-ca, tls-cert and tls-key belong together: set all of them or none")
+	case c.DenyFile != "" && c.TLSCA == "":
+		return errors.New("deny-file needs tls-ca, tls-cert and tls-key")
+	case c.TLSHostCertificates && c.TLSCA == "":
+		return errors.New("tls-host-certificates needs tls-ca, tls-cert and tls-key")
 	case c.Expect < 0:
 		return fmt.Errorf("expect is %d: write how many agents begin the group", c.Expect)
 	case c.RetainMessages < 0 || c.RetainBytes < 0:
@@ -239,6 +256,8 @@ func (h *Handler) check() error {
 		return errors.New("write on: TOPIC (* for all topics), event: EVENT (* for all events) or query: NAME")
 	case h.Event != "" && h.Event != AllTopics && !slices.Contains(Events, h.Event):
 		return fmt.Errorf("event is %q: write one of %s, or * for all", h.Event, strings.Join(Events, ", "))
+	case strings.HasPrefix(h.On, ReservedTopics):
+		return fmt.Errorf("on is %q: topics that begin with %s are those of the agents", h.On, ReservedTopics)
 	case h.Run.Empty():
 		return errors.New("write run: COMMAND")
 	case h.Timeout < 0:

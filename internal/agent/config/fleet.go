@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
@@ -51,8 +52,8 @@ func (f *Fleet) check() error {
 }
 
 func checkZone(zone string) error {
-	if zone == "" || strings.ContainsAny(zone, "=/,") || strings.ContainsFunc(zone, func(r rune) bool { return r <= ' ' }) {
-		return fmt.Errorf("%q is not the name of a zone: write one without spaces, =, / and commas", zone)
+	if zone == "" || !utf8.ValidString(zone) || strings.ContainsAny(zone, "=/,") || strings.ContainsFunc(zone, func(r rune) bool { return r <= ' ' }) {
+		return fmt.Errorf("%q is not the name of a zone: write one in UTF-8 without spaces, =, / and commas", zone)
 	}
 	return nil
 }

@@ -29,14 +29,16 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		return g, err
 	}
 	if c.SecretFile != "" {
-		if g.Secret, err = readSecretLine(c.SecretFile); err != nil {
+		if _, err := door.ReadSecrets(c.SecretFile); err != nil {
 			return g, fmt.Errorf("secret-file: %w", err)
 		}
+		g.SecretFile = c.SecretFile
 	}
 	if c.TLSCA != "" {
 		if g.TLS, err = pleach.TLSFiles(c.TLSCert, c.TLSKey, c.TLSCA); err != nil {
 			return g, fmt.Errorf("tls-ca, tls-cert and tls-key: %w", err)
 		}
+		g.HostCertificates, g.DenyFile = c.TLSHostCertificates, c.DenyFile
 	}
 	if g.ID == "" && c.DataDir != "" {
 		g.ID, err = keptID(c.DataDir)
@@ -83,6 +85,22 @@ func Tags(meta string) map[string]string {
 		}
 	}
 	return tags
+}
+
+// WithPrivateDataDir returns the settings with the data directory that the agent uses: a private
+// one, if DataDir is a volume that all users can write to. It is checked before anything is
+// written to it.
+func (c *Config) WithPrivateDataDir() (*Config, error) {
+	if c.DataDir == "" {
+		return c, nil
+	}
+	dir, err := door.PrivateFolder(c.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("data-dir: %w", err)
+	}
+	private := *c
+	private.DataDir = dir
+	return &private, nil
 }
 
 // keptID returns the name of this member, which its data folder keeps: an agent that is

@@ -39,6 +39,18 @@ func Names() (names []string) {
 	return names
 }
 
+// Differing returns the names of the settings that differ between two configs. Handlers do not count.
+func Differing(a, b *Config) []string {
+	names := []string{}
+	of := b.settings()
+	for i, s := range a.settings() {
+		if !reflect.DeepEqual(s.value.Interface(), of[i].value.Interface()) {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
 // set parses a value: a list has line breaks or else commas, tags are key=value, and seeds of
 // zones zone=seed.
 func (s setting) set(text string) error {

@@ -39,6 +39,7 @@ type Store struct {
 	mu      sync.Mutex // guards the rest
 	entries map[string]Entry
 	version uint64 // of the last change
+	begun   uint64 // view in which the keys began empty, because no member had them; 0: they did not
 	bytes   int    // of keys and values
 }
 
@@ -164,6 +165,7 @@ func (s *Store) Size() (keys, bytes int) {
 // snapshot is the state of a store.
 type snapshot struct {
 	Version uint64  `json:"version"`
+	Begun   uint64  `json:"begun,omitempty"`
 	Entries []Entry `json:"entries"`
 }
 
@@ -172,7 +174,22 @@ func (s *Store) Snapshot(w io.Writer) error {
 	entries := s.list("")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return json.NewEncoder(w).Encode(snapshot{s.version, entries})
+	return json.NewEncoder(w).Encode(snapshot{s.version, s.begun, entries})
+}
+
+// Begun notes the view in which the keys began empty, because no member of the group had them. It is
+// called between two commands, with the same view at all members.
+func (s *Store) Begun(view uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun = view
+}
+
+// BegunIn returns the view in which the keys began empty; 0: they did not.
+func (s *Store) BegunIn() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
 }
 
 // Restore replaces the state. It implements [replicated.Machine].
@@ -183,6 +200,7 @@ func (s *Store) Restore(r io.Reader) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.begun = from.Begun
 	s.entries, s.version, s.bytes = make(map[string]Entry, len(from.Entries)), from.Version, 0
 	for _, e := range from.Entries {
 		s.entries[e.Key] = e

@@ -44,6 +44,18 @@ func (w *Watch) Changes(ctx context.Context, s *Store) iter.Seq[Change] {
 	}
 }
 
+// Count returns how many keys the watcher watches now.
+func (w *Watch) Count(s *Store) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.entries {
+		if w.wants(key) {
+			n++
+		}
+	}
+	return n
+}
+
 // next returns what the watcher has not seen, and notes it.
 func (w *Watch) next(s *Store) (changes []Change) {
 	s.mu.Lock()

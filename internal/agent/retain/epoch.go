@@ -1,5 +1,7 @@
 package retain
 
+import "slices"
+
 // A log may outlive its agent, in files. Each start of the agent is an epoch of the log: IDs
 // name it, so that a subscriber which has got messages that the files have lost is not taken
 // for one that has got those which are there now instead.
@@ -10,9 +12,12 @@ type Epoch struct {
 	First uint64 `json:"first"`
 }
 
-// maxEpochs is how many epochs are known. A subscriber from before them has an ID that says
-// nothing.
+// maxEpochs is how many epochs are known beside those that retained messages are of. A subscriber
+// from before them has an ID that says nothing, and all retained messages are newer than the ID.
 const maxEpochs = 64
+
+// maxRestored bounds the epochs of a state that is restored.
+const maxRestored = 1 << 20
 
 // State is what the messages of a log build on: where they are, and what was counted before
 // them.
@@ -41,7 +46,7 @@ const maxNumber = 1 << 62
 // Restore begins the log at a state, unless it is there already. Nothing from before is retained
 // otherwise.
 func (l *Log) Restore(s *State) error {
-	if len(s.Epochs) == 0 || len(s.Epochs) > maxEpochs || s.Next == 0 || s.Next > maxNumber {
+	if len(s.Epochs) == 0 || len(s.Epochs) > maxRestored || s.Next == 0 || s.Next > maxNumber {
 		return ErrMalformed
 	}
 	l.mu.Lock()
@@ -68,9 +73,22 @@ func (l *Log) Begin(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.epochs = append(l.epochs, Epoch{name, l.next()})
-	if excess := len(l.epochs) - maxEpochs; excess > 0 {
-		l.epochs = append([]Epoch(nil), l.epochs[excess:]...)
+	var kept []Epoch
+	others := 0
+	for i := len(l.epochs) - 1; i >= 0; i-- { // the newest first
+		end := l.next()
+		if i+1 < len(l.epochs) {
+			end = l.epochs[i+1].First
+		}
+		if e := l.epochs[i]; e.First < end && end > l.first {
+			kept = append(kept, e)
+		} else if others < maxEpochs {
+			others++
+			kept = append(kept, e)
+		}
 	}
+	slices.Reverse(kept)
+	l.epochs = kept
 }
 
 // Epoch returns the name of the present epoch, which no other log has.

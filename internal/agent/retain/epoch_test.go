@@ -2,7 +2,9 @@ package retain
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +66,34 @@ func TestResumeAcrossRestart(t *testing.T) {
 	}
 	if _, err := l.Subscribe(Filter{}, "f-99"); err == nil {
 		t.Error("an ID of the future is accepted")
+	}
+}
+
+// A subscriber resumes after any number of restarts while its message, or a later one, is retained,
+// whether messages came between the restarts or not. Case 76.
+func TestResumeAcrossManyRestarts(t *testing.T) {
+	for _, between := range []string{"", "a"} {
+		limits := Limits{Messages: 1000, Bytes: 1 << 20}
+		l := New("e", limits)
+		c := subscribe(t, l, topic("a"), "")
+		add(l, "aa")
+		_, last := read(c)
+		for i := range 5 * maxEpochs {
+			add(l, between)
+			l.Begin(fmt.Sprint("e", i))
+			s := l.State()
+			if err := New("x", limits).Restore(&s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add(l, "a")
+		want := strings.TrimSpace(strings.Repeat("a ", 5*maxEpochs*len(between)+1))
+		if got, _ := read(subscribe(t, l, topic("a"), last)); got != want {
+			t.Errorf("resumed with %d messages instead of %d: %.60q", len(strings.Fields(got)), len(strings.Fields(want)), got)
+		}
+		if n := len(l.epochs); between == "" && n > maxEpochs+2 {
+			t.Errorf("%d epochs are kept", n)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ const (
 
 // Limits of what one machine can be asked.
 const (
-	maxMembers = 64
+	maxMembers = 128
 	maxSize    = 64 << 20
 )
 

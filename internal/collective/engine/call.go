@@ -69,15 +69,14 @@ func (e *Engine) ahead(number uint64) bool {
 // wait for calls that are held.
 func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 	if !e.ahead(o.number) {
-		if low := e.log.lowWater; o.number > low && o.number-low == uint64(e.config.KeepCalls)/2 {
-			e.sender.requestProgress() // so that calls that do not tell by themselves seldom wait
-		}
+		e.askAhead(o.number)
 		return
 	}
 	e.peers.forgetHolds()
-	again := time.NewTimer(progressInterval)
+	interval := slowCall
+	again := time.NewTimer(interval)
 	defer again.Stop()
-	e.sender.requestProgress()
+	e.askForRoom()
 	since, low := e.now(), e.log.lowWater
 	e.updateLowWater() // no report does it for a process that is alone
 	for o.err == nil && e.ahead(o.number) {
@@ -99,10 +98,11 @@ func (e *Engine) waitForOthers(ctx context.Context, o *callState, s Signature) {
 			since, low = e.now(), e.log.lowWater
 		}
 		if late {
-			e.sender.requestProgress()
+			e.askForRoom()
 			e.updateLowWater()
-			again.Reset(progressInterval)
-			e.accuseSlowest(o, s, e.now()-since)
+			interval = min(2*interval, progressInterval)
+			again.Reset(interval)
+			e.accuseSlowest(o, s, since, e.now())
 		}
 		if err := ctx.Err(); err != nil {
 			e.fail(o, e.timeoutError(o, err), true)

@@ -61,7 +61,6 @@ type callState struct {
 	err       error
 	ended     chan struct{} // closed when no task needs to run on; nil: no goroutine waits for it
 	changed   notify.Notifier
-	slow      bool          // the watchdog has seen it
 	ticked    time.Duration // when the watchdog has seen it last
 	waited    time.Duration // for processes that seem stuck
 	agreement *agreement    // of an Agree or a Shrink

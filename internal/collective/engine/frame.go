@@ -273,7 +273,8 @@ type abortNotice struct {
 	agreement uint64 // which Agree or Shrink it is, from 1; 0: none
 	lowWater  uint64
 	// err is a *MismatchError, a *DivergedError or a *HoldError. Any other is sent as its text, and is
-	// an *AbortError when received.
+	// an *AbortError when received. An *AbortError is relayed: the header's step is relayedAbort, and
+	// its from is the rank where the call has failed.
 	err error
 }
 
@@ -285,12 +286,20 @@ const (
 	reasonHold
 )
 
+// relayedAbort is the step in the header of an abort notice that is sent on for a process that has failed.
+const relayedAbort = 1
+
 func (a *abortNotice) bytes() (head, body []byte) {
 	h := header{msgType: typeAbort, signature: a.signature, call: a.call, count: a.agreement, lowWater: a.lowWater}
 	var m *MismatchError
 	var v *DivergedError
 	var l *HoldError
+	var r *AbortError
 	switch {
+	case errors.As(a.err, &r):
+		h.step, h.from = relayedAbort, r.Rank
+		body = wire.AppendUint8(body, reasonOther)
+		body = wire.AppendBytes(body, []byte(r.Reason))
 	case errors.As(a.err, &l):
 		body = wire.AppendUint8(body, reasonHold)
 		body = wire.AppendBytes(body, []byte(l.What))
@@ -340,6 +349,9 @@ func (h *header) abortNotice(from int, body []byte) (abortNotice, error) {
 			First: d.Uint64(), Bytes: int(d.Uint64()), MaxCalls: int(d.Uint64()), MaxBytes: int(d.Uint64()),
 		}
 	case reasonOther:
+		if h.step == relayedAbort {
+			from = h.from
+		}
 		a.err = &AbortError{Call: h.call, What: h.signature.String(), Rank: from, Reason: string(d.Bytes())}
 	default:
 		return a, fmt.Errorf("%w: a call failed for reason %d, says rank %d", ErrMessage, reason, from)

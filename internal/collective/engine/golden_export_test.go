@@ -123,7 +123,7 @@ func GoldenNotices(t *testing.T, e *Engine, sent <-chan []byte) map[string][]byt
 	}
 
 	e.mu.Lock()
-	e.sender.requestProgress()
+	e.sender.askProgress(1)
 	e.mu.Unlock()
 	notices["progress-query"] = <-sent
 	if err := e.Receive(1, bytes.Clone(notices["progress-query"])); err != nil {

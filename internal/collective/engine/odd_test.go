@@ -52,17 +52,22 @@ func TestEmptyView(t *testing.T) {
 }
 
 // Processes that hold a call up before it begins are removed after the time that the job sets, as
-// long as they are the lesser part.
+// long as they are the lesser part. What was not asked of a process does not count against it.
 func TestSlowestAreAccused(t *testing.T) {
+	reported := func(s *peerStatus) { s.reportedAt = 2 }
 	for name, c := range map[string]struct {
 		waited  time.Duration
 		behind  []int
+		asked   func(s *peerStatus)
 		evicted []int
 	}{
-		"a moment":         {time.Second - 1, []int{3}, nil},
-		"a second":         {time.Second, []int{3}, []int{3}},
-		"two of them":      {time.Second, []int{1, 3}, []int{1, 3}},
-		"the greater part": {time.Second, []int{1, 2, 3}, nil},
+		"a moment":         {time.Second - 1, []int{3}, reported, nil},
+		"a second":         {time.Second, []int{3}, reported, []int{3}},
+		"two of them":      {time.Second, []int{1, 3}, reported, []int{1, 3}},
+		"the greater part": {time.Second, []int{1, 2, 3}, reported, nil},
+		"no answer":        {time.Second, []int{3}, func(s *peerStatus) { s.asking.ask(1) }, []int{3}},
+		"asked just now":   {time.Second, []int{3}, func(s *peerStatus) { s.asking.ask(time.Second) }, nil},
+		"not asked":        {time.Second, []int{3}, func(*peerStatus) {}, nil},
 	} {
 		var evicted []int
 		e, err := New(Config{Size: 5, Link: &counter{}, ProgressTimeout: time.Second, Evict: func(rank int, why error) {
@@ -78,9 +83,10 @@ func TestSlowestAreAccused(t *testing.T) {
 		for r := range 5 {
 			if e.peers.of(r).finished = 9; slices.Contains(c.behind, r) {
 				e.peers.of(r).finished = 0
+				c.asked(e.peers.of(r))
 			}
 		}
-		e.accuseSlowest(new(callState), Signature{Kind: Barrier}, c.waited)
+		e.accuseSlowest(new(callState), Signature{Kind: Barrier}, 1, 1+c.waited)
 		e.mu.Unlock()
 		if !slices.Equal(evicted, c.evicted) {
 			t.Errorf("%s: %v are removed, want %v", name, evicted, c.evicted)

@@ -29,10 +29,11 @@ type peerStatus struct {
 	silent         bool          // a corrected call has waited for it in vain, and it has made no call since
 	reports        uint64        // of its progress that have arrived
 	reportedAt     time.Duration // when the last one has
-	down           bool          // the link has lost it
-	next, finished uint64        // calls begun, and finished in this view
-	agreements     int           // begun
-	holds          bool          // it holds calls from firstHeld on
+	asking         asking
+	down           bool   // the link has lost it
+	next, finished uint64 // calls begun, and finished in this view
+	agreements     int    // begun
+	holds          bool   // it holds calls from firstHeld on
 	firstHeld      uint64
 	last           Signature
 }

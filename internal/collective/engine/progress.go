@@ -1,15 +1,5 @@
 package engine
 
-import "time"
-
-// When a call takes long, its process asks every other one for its progress. The
-// answers name the processes that hold the call up, and raise the low-water mark where
-// calls do not raise it by themselves.
-const (
-	slowCall         = 20 * time.Millisecond  // a call that takes this long is slow
-	progressInterval = 500 * time.Millisecond // between two requests
-)
-
 // progressReport returns this process's progress as a message.
 func (e *Engine) progressReport(request bool) (head, body []byte) {
 	c := &e.calls
@@ -26,6 +16,7 @@ func (e *Engine) handleProgress(from int, p *progressReport) {
 	s := e.peers.of(from)
 	s.reports++
 	s.reportedAt = e.now()
+	s.asking.answer(p.next > s.next || p.finished > s.finished)
 	s.heard, s.agreements = true, max(s.agreements, p.agreements)
 	if p.next >= s.next {
 		s.next, s.last = p.next, p.last
@@ -60,13 +51,30 @@ func (e *Engine) timeoutError(o *callState, cause error) error {
 	if o.local != nil {
 		t.What = o.local.signature.String()
 	}
+	t.Missing, t.Waiting = e.missing(o), e.waitingFor(o)
+	return t
+}
+
+// missing returns the processes that have not come to a call: those that have said so or were asked
+// and have not answered. If there is none yet, it returns all that are not known to have come.
+func (e *Engine) missing(o *callState) (known []Missing) {
+	var unknown []Missing
 	for _, r := range e.peers.members() {
-		if s := e.peers.of(r); r != e.config.Rank && !s.cameTo(o) {
-			t.Missing = append(t.Missing, Missing{Rank: r, Calls: s.next, Last: s.last.String(), Silent: !s.heard})
+		s := e.peers.of(r)
+		if r == e.config.Rank || s.cameTo(o) {
+			continue
+		}
+		m := Missing{Rank: r, Calls: s.next, Last: s.last.String(), Silent: !s.heard}
+		if o.local != nil && s.reportedSince(o.local.began) || s.asking.unanswered > 0 {
+			known = append(known, m)
+		} else {
+			unknown = append(unknown, m)
 		}
 	}
-	t.Waiting = e.waitingFor(o)
-	return t
+	if len(known) == 0 {
+		return unknown
+	}
+	return known
 }
 
 // cameTo reports whether a process has begun a call, as far as this one knows.

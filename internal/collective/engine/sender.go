@@ -11,7 +11,7 @@ import (
 type sender struct {
 	wakeup  chan struct{}
 	outbox  []outMsg
-	request bool            // request every process's progress
+	asks    map[int]bool    // ranks to ask for their progress
 	reports map[int]bool    // ranks that are to get this process's progress
 	replay  bool            // tasks have moved
 	busy    bool            // messages are on their way to the link
@@ -29,7 +29,7 @@ const everyOther = -1
 
 func (s *sender) init() {
 	s.wakeup = make(chan struct{}, 1)
-	s.reports = make(map[int]bool)
+	s.asks, s.reports = make(map[int]bool), make(map[int]bool)
 }
 
 func (s *sender) wake() {
@@ -39,9 +39,9 @@ func (s *sender) wake() {
 	}
 }
 
-// requestProgress asks every process for its progress.
-func (s *sender) requestProgress() {
-	s.request = true
+// askProgress asks a rank for its progress.
+func (s *sender) askProgress(rank int) {
+	s.asks[rank] = true
 	s.wake()
 }
 
@@ -65,7 +65,7 @@ func (s *sender) enqueue(m outMsg) {
 
 // pending reports whether something is left to send.
 func (s *sender) pending() bool {
-	return s.busy || s.request || s.replay || len(s.outbox) > 0 || len(s.reports) > 0
+	return s.busy || s.replay || len(s.outbox) > 0 || len(s.asks) > 0 || len(s.reports) > 0
 }
 
 // runSender sends until the engine ends.
@@ -108,14 +108,17 @@ func (e *Engine) takeOutbox() (all []outMsg) {
 			}
 		}
 	}
-	for _, r := range e.peers.members() {
-		if r != self && (s.request || s.reports[r]) {
-			head, body := e.progressReport(s.request)
-			all = append(all, outMsg{r, head, body})
+	if len(s.asks)+len(s.reports) > 0 {
+		for _, r := range e.peers.members() {
+			if r != self && (s.asks[r] || s.reports[r]) {
+				head, body := e.progressReport(s.asks[r])
+				all = append(all, outMsg{r, head, body})
+			}
 		}
 	}
 	all = append(all, replayed...)
-	s.request, s.replay, s.outbox, s.busy = false, false, nil, true
+	s.replay, s.outbox, s.busy = false, nil, true
+	clear(s.asks)
 	clear(s.reports)
 	return all
 }

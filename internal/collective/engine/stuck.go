@@ -35,28 +35,42 @@ func (e *StuckError) Error() string {
 	return fmt.Sprintf("rank %d had not arrived in %s #%d for %v", e.Rank, e.What, e.Call, e.Waited.Round(10*time.Millisecond))
 }
 
-// fresh is how old a progress report may be that counts. Progress is requested twice as often.
+// fresh is the shortest time without an answer after which a process that has come to a call is silent.
 const fresh = 2 * progressInterval
+
+// progressTimeout returns how long a call waits for a process that does not get on; 0: without a bound.
+func (e *Engine) progressTimeout(o *callState) time.Duration {
+	if e.config.Evict == nil {
+		return 0
+	}
+	return cmp.Or(o.within, e.config.ProgressTimeout)
+}
 
 // accuseStuck has processes removed that hold a slow call up.
 func (e *Engine) accuseStuck(o *callState, now time.Duration) {
-	timeout := cmp.Or(o.within, e.config.ProgressTimeout)
-	if timeout == 0 || e.config.Evict == nil {
+	timeout := e.progressTimeout(o)
+	if timeout == 0 {
 		return
 	}
 	var missing []int
-	came := 1 // this process
-	for _, r := range e.peers.members() {
+	came, others := 1, 0 // came counts this process, and others those that are not known to be alive in the call
+	members := e.peers.members()
+	recent := max(fresh, timeout, sweep(len(members)))
+	for _, r := range members {
 		s := e.peers.of(r)
+		silent := s.asking.unansweredFor(now, max(fresh, timeout)) && !s.finishedCall(o)
 		switch {
 		case r == e.config.Rank:
-		case s.cameTo(o) && (e.recently(s, now, timeout) || s.finishedCall(o)):
+		case s.cameTo(o) && !silent && (s.reportedSince(now-recent) || s.finishedCall(o)):
 			came++
-		default:
+		case silent || s.behindSince(o.local.began, now, timeout):
 			missing = append(missing, r)
+			fallthrough
+		default:
+			others++
 		}
 	}
-	if most := came > len(missing); !most || len(missing) == 0 {
+	if most := came > others; !most || others == 0 {
 		o.waited = 0
 		return
 	}
@@ -68,23 +82,29 @@ func (e *Engine) accuseStuck(o *callState, now time.Duration) {
 			Rank: e.worldRank(r), Call: o.number, What: o.local.signature.Kind.String(), Waited: o.waited, Arrived: e.peers.of(r).cameTo(o),
 		})
 	}
-	o.waited = timeout / 2 // once more if it is in the view after that
+	if len(missing) > 0 {
+		o.waited = timeout / 2 // once more if it is in the view after that
+	}
 }
 
 // accuseSlowest has processes removed for which a call waits before it begins, because they
 // are as many calls behind as the log keeps.
-func (e *Engine) accuseSlowest(o *callState, s Signature, waited time.Duration) {
-	if e.config.ProgressTimeout == 0 || e.config.Evict == nil || waited < e.config.ProgressTimeout {
+func (e *Engine) accuseSlowest(o *callState, s Signature, since, now time.Duration) {
+	timeout, waited := e.config.ProgressTimeout, now-since
+	if timeout == 0 || e.config.Evict == nil || waited < timeout {
 		return
 	}
 	members := e.peers.members()
 	var behind []int
+	all := 0 // with those that may have caught up and were not heard
 	for _, r := range members {
 		if p := e.peers.of(r); r != e.config.Rank && p.finished <= e.log.lowWater && !p.holds {
-			behind = append(behind, r)
+			if all++; p.behindSince(since, now, timeout) {
+				behind = append(behind, r)
+			}
 		}
 	}
-	if 2*len(behind) >= len(members) {
+	if 2*all >= len(members) {
 		return
 	}
 	for _, r := range behind {
@@ -92,9 +112,15 @@ func (e *Engine) accuseSlowest(o *callState, s Signature, waited time.Duration) 
 	}
 }
 
-// recently reports whether a process has said lately how far it is.
-func (e *Engine) recently(s *peerStatus, now, timeout time.Duration) bool {
-	return s.reportedAt > 0 && now-s.reportedAt < max(fresh, timeout)
+// behindSince reports whether a process that seems to be behind has said so since a time, or does
+// not answer. What is merely not known of a process does not count against it.
+func (s *peerStatus) behindSince(since, now, timeout time.Duration) bool {
+	return s.reportedSince(since) || s.asking.unansweredFor(now, timeout/2)
+}
+
+// reportedSince reports whether a process has said since a time how far it is.
+func (s *peerStatus) reportedSince(since time.Duration) bool {
+	return s.reportedAt > 0 && s.reportedAt >= since
 }
 
 // finishedCall reports whether a process needs this call no more.

@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // Install takes in a view: its number, and the ranks in it. It must be called for every
 // view, in order. Survivors take over the tasks of failed processes, and run their parts
 // in all calls that some process has not finished.
@@ -23,6 +25,7 @@ func (e *Engine) install(view uint64, members []int) {
 			e.fail(o, e.failedError(o), false)
 		}
 		e.startTakenOver(o)
+		e.relayAbort(o)
 		o.changed.Notify()
 	}
 	e.voteAgain()
@@ -36,6 +39,14 @@ func (e *Engine) install(view uint64, members []int) {
 		if n != e.generation.next { // which knows its members itself
 			n.Install(view, n.ranksOf(e, e.peers.live))
 		}
+	}
+}
+
+// relayAbort sends on why a call has failed, if the process where it failed is not in the view: it may not have
+// told all others, which would wait for the parts of its tasks. No process runs those in a call that has failed.
+func (e *Engine) relayAbort(o *callState) {
+	if a, ok := o.err.(*AbortError); ok && !slices.Contains(e.peers.members(), a.Rank) {
+		e.sendAbort(o, a)
 	}
 }
 

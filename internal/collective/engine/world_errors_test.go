@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -74,4 +75,66 @@ func TestMissingProcessInAnyOrder(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, w.errs)
 		}
 	}
+}
+
+// A call that fails on a process which then dies ends on all survivors, even if that process has told only some of
+// them, in whichever order messages come. The next call works.
+func TestFailureOfADeadProcessInAnyOrder(t *testing.T) {
+	failed := errors.New("the operator failed")
+	told := 0 // runs in which a survivor has learned of the failure
+	for seed := range uint64(80) {
+		size := 3 + int(seed%3)
+		odd := int(seed) % size
+		var r results
+		var aborts atomic.Int32
+		w := runWorld(t, size, seed, func(w *world) { w.kills[10+w.rng.IntN(40)] = odd }, func(c Comm) error {
+			s := Signature{Kind: Allreduce, Mode: RunThrough, Root: NoRoot, Length: 1, Element: 11}
+			err := c.Do(context.Background(), s, func(t *Task) error {
+				if err := meetAt(t, 0); err != nil {
+					return err
+				}
+				if t.Own() && t.ID == odd {
+					return failed
+				}
+				return meetAt(t, 1)
+			})
+			var a *AbortError
+			switch {
+			case errors.As(err, &a) && a.Rank == odd && a.Reason == failed.Error():
+				aborts.Add(1)
+			case err != nil && c.Rank() != odd:
+				return err
+			}
+			return exchangeAll(context.Background(), c, RunThrough, 1, &r)
+		})
+		for _, rank := range w.live() {
+			if w.errs[rank] != nil {
+				t.Errorf("rank %d: %v", rank, w.errs[rank])
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		told += int(min(1, aborts.Load()))
+	}
+	if told < 10 {
+		t.Errorf("the survivors learned of the failure in %d runs only", told)
+	}
+}
+
+// meetAt has all tasks wait for each other.
+func meetAt(t *Task, step int) error {
+	for task := range t.N {
+		if err := t.Send(task, step, nil); err != nil {
+			return err
+		}
+	}
+	for task := range t.N {
+		p, err := t.ReceivePayload(task, step)
+		if err != nil {
+			return err
+		}
+		p.Release()
+	}
+	return nil
 }

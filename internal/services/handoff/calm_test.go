@@ -170,7 +170,7 @@ func TestSleepersDoNotVouch(t *testing.T) {
 func TestMessagesOfViewsToCome(t *testing.T) {
 	m, _, _ := one(t)
 	for n := range 64 + 4 + 3 {
-		m.Receive(5000, Message{Begun, 100, Process{1, uint64(n)}, nil})
+		m.Receive(5000, Message{Kind: Begun, View: 100, From: Process{1, uint64(n)}, Items: nil})
 		if want := min(n+1, 64+4); len(m.pending) != want || m.pending[want-1].From.Incarnation != uint64(n) {
 			t.Fatalf("%d messages are kept of %d", len(m.pending), n+1)
 		}
@@ -180,7 +180,7 @@ func TestMessagesOfViewsToCome(t *testing.T) {
 // Bytes that no message has are refused: all that are cut short, or longer by a byte, or name
 // what there is not.
 func TestBytesThatNoMessageHas(t *testing.T) {
-	m := Message{Released, 7, Process{2, 300}, []Item{{0, 1}, {9, 1 << 40}}}
+	m := Message{Kind: Released, View: 7, From: Process{2, 300}, Items: []Item{{0, 1}, {9, 1 << 40}}}
 	b := m.Encode()
 	if got, err := Decode(2, 10, b); err != nil || fmt.Sprint(got) != fmt.Sprint(m) {
 		t.Fatalf("%v, %v", got, err)
@@ -189,7 +189,7 @@ func TestBytesThatNoMessageHas(t *testing.T) {
 	for n := range b {
 		bad[fmt.Sprint("the first ", n)] = b[:n:n]
 	}
-	long := Message{Begun, 1, Process{2, 1}, nil}
+	long := Message{Kind: Begun, View: 1, From: Process{2, 1}, Items: nil}
 	bad["a number without an end"] = append(long.Encode()[:3], 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255)
 	for name, b := range bad {
 		if _, err := Decode(2, 10, b); !errors.Is(err, ErrMalformed) {
@@ -199,7 +199,7 @@ func TestBytesThatNoMessageHas(t *testing.T) {
 	if _, err := Decode(2, 9, b); !errors.Is(err, ErrMalformed) {
 		t.Error("partition 9 of 9 was taken")
 	}
-	small := Message{Begun, 1, Process{2, 1}, []Item{{1, 1}, {2, 2}}} // two bytes each
+	small := Message{Kind: Begun, View: 1, From: Process{2, 1}, Items: []Item{{1, 1}, {2, 2}}} // two bytes each
 	if _, err := Decode(2, 10, small.Encode()); err != nil {
 		t.Error(err)
 	}

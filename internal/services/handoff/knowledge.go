@@ -6,8 +6,12 @@ import "slices"
 
 // Receive takes a message of another member.
 func (m *Machine) Receive(now Time, msg Message) {
+	_, differs := m.conflict(msg.From)
 	switch {
 	case msg.From == m.self:
+	case msg.Kind == TermsOf && msg.View <= m.view:
+		m.takeTerms(&msg)
+	case differs: // its partitions are others
 	case msg.View > m.view:
 		if most := 64 + 4*len(m.in); len(m.pending) >= most { // what is lost is waited for by time
 			m.pending = slices.Delete(m.pending, 0, 1)
@@ -29,6 +33,7 @@ func (m *Machine) takeReport(now Time, msg *Message) {
 	if msg.View != m.view || !present {
 		return
 	}
+	m.appeared(msg.From)
 	if !reported {
 		m.in[msg.From] = true
 		m.missing--
@@ -41,6 +46,7 @@ func (m *Machine) takeReport(now Time, msg *Message) {
 	for _, item := range msg.Items {
 		m.learn(now, item, msg)
 	}
+	m.settle()
 }
 
 // learn takes what a member says of a partition, unless a later owner is known.
@@ -77,7 +83,7 @@ func (m *Machine) Missing() (missing []Process) {
 
 // Report returns the report of this process in its view, for members that lack it.
 func (m *Machine) Report() Message {
-	msg := Message{Report, m.view, m.self, nil}
+	msg := Message{Kind: Report, View: m.view, From: m.self}
 	for p := range m.parts {
 		if part := &m.parts[p]; part.state != idle {
 			msg.Items = append(msg.Items, Item{p, part.token})
@@ -87,5 +93,5 @@ func (m *Machine) Report() Message {
 }
 
 func (m *Machine) send(k Kind, items []Item) {
-	m.out.Send = append(m.out.Send, Message{k, m.view, m.self, items})
+	m.out.Send = append(m.out.Send, Message{Kind: k, View: m.view, From: m.self, Items: items})
 }

@@ -20,8 +20,17 @@ var (
 func believer() *Machine {
 	m := New(Config{Partitions: 4, Lease: lease, Handoff: handoff})
 	m.Install(1000, me, 5, []Member{{me, "a", 1}, {other, "b", 1}, {third, "c", 1}})
+	agreeing(m)
 	m.Take()
 	return m
+}
+
+// agreeing gives a process terms of all members of its view that are like its own.
+func agreeing(m *Machine) {
+	m.terms.Base = 1
+	for p := range m.in {
+		m.Receive(0, Message{Kind: TermsOf, View: m.view, From: p, Terms: m.terms.Terms})
+	}
 }
 
 // owner returns which process m believes to own partition 0, with a token; none is absent.
@@ -37,19 +46,19 @@ func TestReportsThatCount(t *testing.T) {
 	m := believer()
 	held := []Item{{0, 5}}
 	for _, msg := range []Message{
-		{Report, 4, other, held}, {Report, 5, absent, held}, {Report, 5, Process{1, 2}, held}, {Report, 5, me, held},
+		{Kind: Report, View: 4, From: other, Items: held}, {Kind: Report, View: 5, From: absent, Items: held}, {Kind: Report, View: 5, From: Process{1, 2}, Items: held}, {Kind: Report, View: 5, From: me, Items: held},
 	} {
 		m.Receive(1001, msg)
 		if p, _ := owner(m); p.Rank != nobody || len(m.Missing()) != 2 || m.missing != 2 {
 			t.Errorf("%+v: %v owns it, %v are missing", msg, p, m.Missing())
 		}
 	}
-	m.Receive(1001, Message{Report, 5, other, held})
-	m.Receive(1001, Message{Report, 5, other, held})
+	m.Receive(1001, Message{Kind: Report, View: 5, From: other, Items: held})
+	m.Receive(1001, Message{Kind: Report, View: 5, From: other, Items: held})
 	if p, token := owner(m); p != other || token != 5 || !slices.Equal(m.Missing(), []Process{third}) || m.missing != 1 {
 		t.Errorf("%v owns it with %d, %v are missing", p, token, m.Missing())
 	}
-	m.Receive(1002, Message{Report, 5, other, nil})
+	m.Receive(1002, Message{Kind: Report, View: 5, From: other, Items: nil})
 	if p, _ := owner(m); p.Rank != nobody {
 		t.Errorf("%v owns what it does not report", p)
 	}
@@ -64,14 +73,14 @@ func TestLaterTokensAreBelieved(t *testing.T) {
 		owner Process
 		token uint64
 	}{
-		{Message{Begun, 4, other, []Item{{0, 4}}}, other, 4},
-		{Message{Begun, 5, third, []Item{{0, 5}}}, third, 5},
-		{Message{Begun, 4, other, []Item{{0, 4}}}, third, 5},
-		{Message{Released, 5, other, []Item{{0, 4}}}, third, 5},
-		{Message{Begun, 5, absent, []Item{{0, 6}}}, third, 5},
-		{Message{Released, 5, third, []Item{{0, 5}}}, Process{Rank: nobody}, 0},
-		{Message{Begun, 5, third, []Item{{0, 5}}}, Process{Rank: nobody}, 0},
-		{Message{Begun, 5, other, []Item{{0, 6}}}, other, 6},
+		{Message{Kind: Begun, View: 4, From: other, Items: []Item{{0, 4}}}, other, 4},
+		{Message{Kind: Begun, View: 5, From: third, Items: []Item{{0, 5}}}, third, 5},
+		{Message{Kind: Begun, View: 4, From: other, Items: []Item{{0, 4}}}, third, 5},
+		{Message{Kind: Released, View: 5, From: other, Items: []Item{{0, 4}}}, third, 5},
+		{Message{Kind: Begun, View: 5, From: absent, Items: []Item{{0, 6}}}, third, 5},
+		{Message{Kind: Released, View: 5, From: third, Items: []Item{{0, 5}}}, Process{Rank: nobody}, 0},
+		{Message{Kind: Begun, View: 5, From: third, Items: []Item{{0, 5}}}, Process{Rank: nobody}, 0},
+		{Message{Kind: Begun, View: 5, From: other, Items: []Item{{0, 6}}}, other, 6},
 	} {
 		m.Receive(1001, step.msg)
 		if p, token := owner(m); p != step.owner || token != step.token {
@@ -102,7 +111,7 @@ func TestReleasesThatExclude(t *testing.T) {
 		m := believer()
 		part := &m.parts[0]
 		part.target, part.before, part.held = me, c.before, 3
-		m.Receive(1001, Message{Released, c.view, other, []Item{{0, 3}}})
+		m.Receive(1001, Message{Kind: Released, View: c.view, From: other, Items: []Item{{0, 3}}})
 		m.Confirm(1001, 1001, 5)
 		m.Tick(1001)
 		if _, begun := m.Serves(1001, 0); begun != c.atOnce {
@@ -160,6 +169,7 @@ func TestReleasesInTheNextView(t *testing.T) {
 		m := believer()
 		m.parts[0] = partition{target: named, holder: other, held: 3, released: true}
 		m.Install(2000, me, 6, []Member{{me, "a", 1}, {other, "b", 0}, {third, "c", 0}})
+		agreeing(m)
 		m.Confirm(2000, 2000, 6)
 		m.Tick(2000)
 		if _, begun := m.Serves(2000, 0); begun != atOnce {

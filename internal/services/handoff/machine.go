@@ -16,6 +16,9 @@ type Config struct {
 	Lease Time
 	// Handoff is how long an owner may drain a partition.
 	Handoff Time
+	// Floor is a number that the first tokens are above, if this process is one of those that
+	// begin the set of shards.
+	Floor uint64
 }
 
 // Actions is what a driver does after a step, in this order.
@@ -50,6 +53,7 @@ type Machine struct {
 	awake   Time // when this process has run for long enough to vouch for its view
 	lapsed  bool
 	leaving bool
+	terms   agreement
 	pending []Message // of views that this member has not installed yet
 	out     Actions
 }
@@ -84,6 +88,8 @@ type partition struct {
 // New returns the machine of a process that has no view yet.
 func New(c Config) *Machine {
 	m := &Machine{c: c, owners: NewMap(c.Partitions), parts: make([]partition, c.Partitions), lapsed: true}
+	m.terms.Settings = Settings{Partitions: c.Partitions, Lease: c.Lease, Handoff: c.Handoff}
+	m.terms.Floor = min(c.Floor, MaxFloor)
 	for p := range m.parts {
 		none := Process{Rank: nobody}
 		m.parts[p] = partition{target: none, before: none, holder: none}
@@ -115,12 +121,14 @@ func (m *Machine) Install(now Time, self Process, view uint64, members []Member)
 	for p := range m.parts {
 		m.move(now, p, follows)
 	}
+	m.installTerms(members)
 	m.out.Send = append(m.out.Send, m.Report())
 	pending := m.pending
 	m.pending = nil
 	for _, msg := range pending {
 		m.Receive(now, msg)
 	}
+	m.settle()
 }
 
 // move has a partition follow a new map. If the view does not follow the last one, other
@@ -169,10 +177,10 @@ func (m *Machine) Tick(now Time) {
 			m.stop(p)
 			m.release(now, p)
 		}
-		if part.state == idle && now < m.until && now >= m.ready(part) {
-			part.state, part.token = held, m.view
-			part.holder, part.held, part.released = m.self, m.view, false
-			begun = append(begun, Item{p, m.view})
+		if part.state == idle && m.terms.agreed && now < m.until && now >= m.ready(part) {
+			part.state, part.token = held, m.token()
+			part.holder, part.held, part.released = m.self, part.token, false
+			begun = append(begun, Item{p, part.token})
 		}
 	}
 	if len(begun) > 0 {
@@ -213,7 +221,7 @@ func (m *Machine) Next() Time {
 		case draining:
 			next = min(next, part.deadline)
 		case idle:
-			if !m.lapsed {
+			if !m.lapsed && m.terms.agreed {
 				next = min(next, m.ready(part))
 			}
 		}

@@ -82,7 +82,7 @@ func newWorld(t testing.TB, seed uint64, partitions, size int) *world {
 // start starts the process of a member: rank and ID are its number.
 func (w *world) start(id int, incarnation uint64) *host {
 	h := &host{
-		Machine: New(Config{Partitions: w.partitions, Lease: lease, Handoff: w.handoff}),
+		Machine: New(Config{Partitions: w.partitions, Lease: lease, Handoff: w.handoff, Floor: w.rng.Uint64N(1 << 20)}),
 		id:      id, self: Process{id, incarnation}, view: -1, work: map[int]Item{}, drains: map[int]Time{},
 	}
 	w.all = append(w.all, h)
@@ -212,6 +212,13 @@ func (w *world) confirm(h *host) {
 		}
 	}
 	h.checked = w.now
+	for _, p := range h.AskTerms() {
+		for _, other := range v.hosts {
+			if other.self == p && !other.ended && w.now >= other.slow && other.view >= 0 {
+				h.Receive(w.now, other.Terms())
+			}
+		}
+	}
 	if same > len(v.hosts)/2 {
 		h.Confirm(w.now, w.now, v.number)
 	}
@@ -368,9 +375,12 @@ func TestTokensAlone(t *testing.T) {
 	list := []Member{{pa, "a", 1}, {pb, "b", 1}}
 	a.Install(10, pa, 1, list)
 	b.Install(10, pb, 1, list)
+	b.Receive(10, a.Terms())
 	for _, m := range b.Take().Send {
 		a.Receive(11, m)
 	}
+	b.Receive(11, a.Terms()) // with the base
+	a.Receive(11, b.Terms())
 	a.Tick(11)
 	for p := range 4 {
 		target, _ := a.Target(p)

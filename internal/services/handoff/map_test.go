@@ -118,7 +118,7 @@ func TestSharesFollowWeights(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	m := Message{Released, 7, Process{1, 3}, []Item{{4, 6}, {5, 1 << 40}}}
+	m := Message{Kind: Released, View: 7, From: Process{1, 3}, Items: []Item{{4, 6}, {5, 1 << 40}}}
 	f.Add(m.Encode())
 	f.Add([]byte{0, 1, 1, 255, 255, 255, 255, 15})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -16,6 +16,8 @@ const (
 	Begun
 	// Released has what the sender owned and does not serve any more.
 	Released
+	// TermsOf has the terms of the sender, and no items. Builds without terms ignore it.
+	TermsOf
 
 	kinds = iota
 )
@@ -32,6 +34,7 @@ type Message struct {
 	View  uint64 // the sender's when it made the message
 	From  Process
 	Items []Item
+	Terms Terms // of TermsOf
 }
 
 // ErrMalformed is returned by [Decode] for bytes that no [Message] has.
@@ -46,6 +49,9 @@ func (m *Message) Encode() []byte {
 	b = append(b, byte(m.Kind))
 	b = binary.AppendUvarint(b, m.View)
 	b = binary.AppendUvarint(b, m.From.Incarnation)
+	if m.Kind == TermsOf {
+		return m.Terms.encode(b)
+	}
 	b = binary.AppendUvarint(b, uint64(len(m.Items)))
 	for _, i := range m.Items {
 		b = binary.AppendUvarint(b, uint64(i.Partition))
@@ -61,6 +67,9 @@ func Decode(from, partitions int, b []byte) (m Message, err error) {
 	}
 	d := decoder{b: b[1:]}
 	m = Message{Kind: Kind(b[0]), View: d.uint(), From: Process{from, d.uint()}}
+	if m.Kind == TermsOf {
+		return m, m.Terms.decode(&d)
+	}
 	n := d.uint()
 	if n > maxItems(d.b) {
 		return m, ErrMalformed

@@ -28,6 +28,11 @@ type Table struct {
 	token  uint64 // the last one
 	leases map[string]Entry
 	seen   map[string]Time // when this process has seen the entry change
+	begun  *beginning      // nil: no lease was held before the table began
+	began  Time            // when this process has seen the table first, if begun is not nil
+	base   base
+	// floorsSince is when this process has first seen a floor, if base has no number.
+	floorsSince Time
 }
 
 // Entry is a lease that is held.
@@ -49,6 +54,9 @@ const (
 	Acquire Operation = iota + 1
 	Renew
 	Release
+	Elapsed
+	Bring
+	Agree
 )
 
 // Command is a command of a table.
@@ -57,9 +65,11 @@ type Command struct {
 	Name string
 	// Entry is the lease that is asked for, without Token and Renewals, which are those of the
 	// lease that Renew and Release are for, and that Acquire takes over. If Token is 0, Acquire
-	// takes over none.
+	// takes over none. Elapsed has the ID of the table as its token, and the time that has passed
+	// as its TTL. Bring
+	// has the name of a process as its holder, and Agree those of several.
 	Entry
-	Floor   uint64 // Acquire: what the token is not below
+	Floor   uint64 // Acquire: what the token is not below; Bring: that of the process
 	Expired bool   // Release: the lease has expired, so Renewals count
 }
 
@@ -83,7 +93,7 @@ func decode(b []byte) (c Command, err error) {
 	return c, d.Finish()
 }
 
-// Verdict is the first byte of a result; that of OK has the token behind it.
+// Verdict is the first byte of a result; those of OK and Early have the token behind them.
 type Verdict byte
 
 // The verdicts.
@@ -91,6 +101,11 @@ const (
 	OK Verdict = iota + 1
 	No
 	Full
+	// Early is that of a lease which was given too early, to a process that has not waited until
+	// leases from before the table have ended, or that does not know the base of its tokens: the
+	// process must not use it. Members of an earlier version give it as well, so the lease is in
+	// the table.
+	Early
 )
 
 // DecodeResult reads the result of a command.
@@ -106,7 +121,7 @@ func (t *Table) Apply(now Time, b []byte) (result []byte, changed bool) {
 	if err == nil {
 		v = t.apply(now, &c)
 	}
-	return wire.AppendUint64([]byte{byte(v)}, t.leases[c.Name].Token), v == OK
+	return wire.AppendUint64([]byte{byte(v)}, t.leases[c.Name].Token), v == OK || v == Early
 }
 
 func (t *Table) apply(now Time, c *Command) Verdict {
@@ -118,12 +133,21 @@ func (t *Table) apply(now Time, c *Command) Verdict {
 	case c.Op == Acquire && (!held || same && e.Renewals == c.Renewals):
 		t.token = max(t.token+1, c.Floor)
 		t.set(now, c.Name, Entry{Token: t.token, TTL: c.TTL, Holder: c.Holder})
+		if t.early(c.TTL) || t.base.Number == 0 || c.Floor < t.base.Number {
+			return Early
+		}
 	case c.Op == Renew && same:
 		e.Renewals++
 		t.set(now, c.Name, e)
 	case c.Op == Release && same && (!c.Expired || e.Renewals == c.Renewals):
 		delete(t.leases, c.Name)
 		delete(t.seen, c.Name)
+	case c.Op == Elapsed:
+		return t.elapse(c)
+	case c.Op == Bring:
+		return t.bring(now, c)
+	case c.Op == Agree:
+		return t.agree(c)
 	default:
 		return No
 	}
@@ -136,18 +160,29 @@ func (t *Table) set(now Time, name string, e Entry) { t.leases[name], t.seen[nam
 // it is not renewed: longer than its holder. It may be taken over after that.
 func (t *Table) Look(now Time, name string) (e Entry, wait Time, held bool) {
 	e, held = t.leases[name]
-	return e, t.seen[name] + e.TTL + Time(float64(e.TTL)*t.Drift) - now + 1, held
+	return e, t.remaining(t.seen[name], e.TTL, now), held
 }
 
-// Take returns the command by which a process takes a lease that is free or has expired. It
-// reports false if the lease is held.
+// remaining is how long a TTL still lasts that another process has begun to count at a time or
+// before, by that process's clock.
+func (t *Table) remaining(since, ttl, now Time) Time {
+	return since + ttl + Time(float64(ttl)*t.Drift) - now + 1
+}
+
+// Take returns the command by which a process takes a lease that is free or has expired. If that
+// is Elapsed, the process calls Take again when it is applied. It reports false if the lease is
+// held, or if one from before the table may be ([Table.Early]). The table is prepared.
 func (t *Table) Take(now Time, name string, wanted Entry, floor uint64) (c Command, ok bool) {
 	e, wait, held := t.Look(now, name)
-	if held && wait > 0 {
+	early, isEarly := t.Early(now, wanted.TTL)
+	switch {
+	case held && wait > 0, isEarly && early > 0:
 		return c, false
+	case isEarly:
+		return t.elapsed(wanted.TTL), true
 	}
 	wanted.Token, wanted.Renewals = e.Token, e.Renewals
-	return Command{Op: Acquire, Name: name, Entry: wanted, Floor: floor}, true
+	return Command{Op: Acquire, Name: name, Entry: wanted, Floor: max(floor, t.base.Number)}, true
 }
 
 // Expired returns the commands that remove leases which have expired, and whose holders are gone.
@@ -160,6 +195,9 @@ func (t *Table) Expired(now Time) (commands []Command) {
 	return commands
 }
 
+// Token returns the last token.
+func (t *Table) Token() uint64 { return t.token }
+
 // Names returns the names of all leases.
 func (t *Table) Names() []string { return slices.Sorted(maps.Keys(t.leases)) }
 
@@ -170,11 +208,13 @@ func (t *Table) Len() int { return len(t.leases) }
 type snapshot struct {
 	Token  uint64           `json:"token"`
 	Leases map[string]Entry `json:"leases"`
+	Begun  *beginning       `json:"begun,omitempty"`
+	Base   base             `json:"base,omitzero"`
 }
 
 // Snapshot writes the state.
 func (t *Table) Snapshot(w io.Writer) error {
-	return json.NewEncoder(w).Encode(snapshot{t.token, t.leases})
+	return json.NewEncoder(w).Encode(snapshot{t.token, t.leases, t.begun, t.base})
 }
 
 // Restore replaces the state.
@@ -188,6 +228,7 @@ func (t *Table) Restore(now Time, r io.Reader) error {
 		return err
 	}
 	t.token, t.leases, t.seen = s.Token, make(map[string]Entry), make(map[string]Time)
+	t.begun, t.began, t.base, t.floorsSince = s.Begun, now, s.Base, now
 	for name, e := range s.Leases {
 		t.set(now, name, e) // its holder may have renewed it just before the snapshot
 	}

@@ -13,13 +13,13 @@ import (
 // holder has a higher token than all before. A table that was restored goes on alike.
 func TestTableLikeARule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		table := New()
+		table := prepared(New())
 		last := uint64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
 			c := Command{
 				Op: Operation(rapid.IntRange(0, 4).Draw(t, "op")), Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"),
-				Entry:   Entry{Token: rapid.Uint64Range(0, last).Draw(t, "token"), Renewals: rapid.Uint64Range(0, 2).Draw(t, "renewals"), TTL: 1e9, Holder: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "holder")},
-				Expired: rapid.Bool().Draw(t, "expired"),
+				Entry: Entry{Token: rapid.Uint64Range(0, last).Draw(t, "token"), Renewals: rapid.Uint64Range(0, 2).Draw(t, "renewals"), TTL: 1e9, Holder: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "holder")},
+				Floor: 1, Expired: rapid.Bool().Draw(t, "expired"),
 			}
 			before, held := table.leases[c.Name]
 			result, changed := table.Apply(0, c.Encode())

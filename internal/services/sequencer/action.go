@@ -1,5 +1,11 @@
 package sequencer
 
+import (
+	"bytes"
+
+	"github.com/pleach-go/pleach/internal/wire"
+)
+
 // Action is what the driver of a [Joining] does.
 type Action interface{ action() }
 
@@ -19,19 +25,20 @@ type (
 		Body []byte
 		Err  error
 	}
-	// Capture answers a request by Head and the program's state, as it is now.
-	Capture struct {
-		ID   uint64
-		Head []byte
-	}
+	// Capture takes a snapshot of the program's state, as it is now, for a request. The driver
+	// passes it to Captured.
+	Capture struct{ ID uint64 }
 	// Restore replaces the program's state. With Err, the order cannot be had: the part of this
 	// process ends.
 	Restore struct {
 		State []byte
 		Err   error
 	}
-	// Reset empties the program's state: the order begins anew.
-	Reset struct{}
+	// Reset empties the program's state: the order begins again in a view, because no member
+	// knew it.
+	Reset struct{ View uint64 }
+	// HandedOver says that this member may leave: see Leave.
+	HandedOver struct{}
 	// Deliver gives messages to the program.
 	Deliver struct{ Messages []Message }
 )
@@ -43,13 +50,16 @@ func (Restore) action() {}
 func (Reset) action()   {}
 func (Deliver) action() {}
 
+func (HandedOver) action() {}
+
 // Request is what one member asks of another.
 type Request int
 
 // The requests.
 const (
-	StateRequest Request = iota // for StateAsked
-	MarkRequest                 // for MarkAsked
+	StateRequest    Request = iota // for StateAsked
+	MarkRequest                    // for MarkAsked
+	TransferRequest                // for TransferAsked
 )
 
 // Reply is the end of a request.
@@ -63,8 +73,15 @@ type Reply struct {
 func (j *Joining) ask(to int, r Request, body []byte, then func(now Time, r Reply)) {
 	j.tokens++
 	j.asks[j.tokens] = then
-	j.out = append(j.out, Ask{j.tokens, to, r, body, stateWait})
+	wait := stateWait
+	if r == TransferRequest || r == StateRequest && !bytes.Equal(body, askKnows()) {
+		wait = transferWait
+	}
+	j.out = append(j.out, Ask{j.tokens, to, r, body, wait})
 }
+
+// askKnows is the body of a StateRequest that asks whether a member knows the order.
+func askKnows() []byte { return wire.AppendUint64(nil, 0) }
 
 // Replied takes the end of a request.
 func (j *Joining) Replied(now Time, token uint64, r Reply) {

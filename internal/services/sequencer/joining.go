@@ -17,24 +17,29 @@ type Time = protocol.Time
 
 // Limits of joining.
 const (
-	maxHeld          = 64 << 20 // bytes that are kept while the snapshot is on its way; beyond it, all begins again
+	maxHeld          = 64 << 20 // bytes kept behind the mark during a transfer; beyond it, a new round begins
 	maxAsked         = 64       // snapshots that are taken for others, and members that are asked, at a time
-	stateWait   Time = 5e9
-	minPause    Time = 20e6 // between two rounds, doubled after each up to maxPause
+	stateWait   Time = 5e9      // for a short reply, and for a mark after its snapshot
+	markWait    Time = 10e9     // for a mark at the member that takes the snapshot
+	markRetry   Time = 1e9      // after which it asks the leader for the mark again: marks get lost with views
+	minPause    Time = 20e6     // between two rounds, doubled after each up to maxPause
 	maxPause    Time = 1e9
 	membersEach      = 3 // members that are asked in a round
 )
 
 // Errors of requests between members.
 var (
-	errNoMark    = errors.New("ordered: the mark has not come: the view may have changed")
-	errTooMany   = errors.New("ordered: too many members ask for the state")
-	errMalformed = errors.New("ordered: malformed request")
+	errNoMark     = errors.New("ordered: the mark has not come: the view may have changed")
+	errTooMany    = errors.New("ordered: too many members ask for the state")
+	errMalformed  = errors.New("ordered: malformed request")
+	errNoSnapshot = errors.New("ordered: the snapshot is gone: ask for another one")
+	errFetching   = errors.New("ordered: the state is being transferred to this member")
 )
 
 // Joining is one member's part in giving the order to members that do not know it. In: View,
-// Receive, Replied, StateAsked, MarkAsked, Canceled, and Tick at Deadline. After each, the driver
-// carries out what Take returns, before it gives the next broadcast in.
+// Receive, Replied, StateAsked, TransferAsked, MarkAsked, Captured, Canceled, Leave, and Tick at
+// Deadline. After each, the driver carries out what Take returns, before it gives the next
+// broadcast in.
 type Joining struct {
 	order   *Machine
 	random  func() uint64
@@ -43,6 +48,8 @@ type Joining struct {
 	members []Member // of the view; none: there is no quorum
 	round
 	entry
+	transfers
+	heirs
 	asked  []asked
 	asks   map[uint64]func(now Time, r Reply) // by token: what follows a reply
 	tokens uint64
@@ -61,6 +68,7 @@ type round struct {
 type entry struct {
 	name     uint64 // of the mark that it waits for
 	leader   int    // whose mark has come; -1: not yet
+	markView uint64 // the view of that mark
 	held     []received
 	bytes    int    // of held
 	snapshot []byte // nil: not yet
@@ -77,6 +85,8 @@ type received struct {
 type asked struct {
 	id, name uint64
 	until    Time
+	retry    Time     // when the leader is asked for the mark again
+	opening  *opening // nil: the member is of an earlier version, and gets the whole snapshot in one reply
 }
 
 // NewJoining returns the part of a member whose order is a machine's. Random returns random bits.
@@ -84,6 +94,7 @@ func NewJoining(order *Machine, knows bool, random func() uint64) *Joining {
 	j := &Joining{order: order, random: random, knows: knows, asks: make(map[uint64]func(Time, Reply))}
 	j.expect(0)
 	j.round = round{then: j.begin, pause: minPause}
+	j.heirs.due = protocol.Never
 	return j
 }
 
@@ -99,26 +110,31 @@ func (j *Joining) Tick(now Time) {
 	for len(j.asked) > 0 && now >= j.asked[0].until {
 		j.refuse(j.asked[0].id, errNoMark)
 	}
-	if !j.knows && now >= j.due {
-		j.due = protocol.Never
+	j.retryMarks(now)
+	j.expire(now)
+	if !j.knows && now >= j.round.due {
+		j.round.due = protocol.Never
 		j.then(now)
+	}
+	if now >= j.heirs.due {
+		j.findHeir(now)
 	}
 }
 
 // Deadline is when Tick has something to do.
 func (j *Joining) Deadline() Time {
-	due := protocol.Never
+	due := min(j.heirs.due, j.expiry())
 	if !j.knows {
-		due = j.due
+		due = min(due, j.round.due)
 	}
-	if len(j.asked) > 0 {
-		due = min(due, j.asked[0].until)
+	for i := range j.asked {
+		due = min(due, j.asked[i].until, j.asked[i].retry)
 	}
 	return due
 }
 
 // wait does something at a time.
-func (j *Joining) wait(due Time, then func(now Time)) { j.due, j.then = due, then }
+func (j *Joining) wait(due Time, then func(now Time)) { j.round.due, j.then = due, then }
 
 // rest ends a round, and begins the next one after a pause.
 func (j *Joining) rest(now Time) {
@@ -151,6 +167,7 @@ func (j *Joining) begin(now Time) {
 
 // fetch gets the order from the next member of a round.
 func (j *Joining) fetch(now Time) {
+	j.transfer = nil
 	switch {
 	case j.knows:
 		return
@@ -158,21 +175,34 @@ func (j *Joining) fetch(now Time) {
 		j.rest(now)
 		return
 	}
-	name := 1 + j.random()>>1
-	j.expect(name)
+	j.expect(1 + j.random()>>1)
 	from := j.from[0]
 	j.from = j.from[1:]
+	j.open(from, j.name)
+}
+
+// fetchWhole gets the order in one reply, from a member of an earlier version.
+func (j *Joining) fetchWhole(from int, name uint64) {
 	j.ask(from, StateRequest, wire.AppendUint64(nil, name), func(now Time, r Reply) {
 		if r.Err != nil || len(r.Body) == 0 {
 			j.fetch(now)
 			return
 		}
-		if j.name == name {
-			j.snapshot = r.Body
-			j.enter()
-		}
-		j.wait(now+stateWait, j.fetch)
+		j.fetched(now, name, r.Body)
 	})
+}
+
+// fetched takes the snapshot at a mark. It is of no use if messages behind the mark are missing.
+func (j *Joining) fetched(now Time, name uint64, snapshot []byte) {
+	if j.name == name {
+		j.snapshot = snapshot
+		j.enter()
+	}
+	if j.name == name {
+		j.wait(now+stateWait, j.fetch) // for the mark
+	} else {
+		j.wait(now+minPause, j.fetch)
+	}
 }
 
 // poll is how a leader asks all members whether they know the order.
@@ -190,7 +220,7 @@ func (j *Joining) poll(now Time, p *poll) {
 	for ; len(p.left) > 0 && p.asked < maxAsked; p.left = p.left[1:] {
 		p.asked++
 		rank := p.left[0]
-		j.ask(rank, StateRequest, wire.AppendUint64(nil, 0), func(now Time, r Reply) {
+		j.ask(rank, StateRequest, askKnows(), func(now Time, r Reply) {
 			p.asked--
 			switch {
 			case r.Err == nil && len(r.Body) > 0:
@@ -242,16 +272,15 @@ func (j *Joining) reach(mark Mark, leader int) {
 	switch {
 	case mark.Name == Fresh:
 		j.order.Begin(mark, leader)
-		j.expect(0)
-		j.knows = true
-		j.out = append(j.out, Reset{})
+		j.entered()
+		j.out = append(j.out, Reset{mark.View})
 	case j.knows:
 		if i := slices.IndexFunc(j.asked, func(a asked) bool { return a.name == mark.Name }); i >= 0 {
-			j.out = append(j.out, Capture{j.asked[i].id, AppendState(nil, j.order)})
+			j.capture(&j.asked[i])
 			j.asked = slices.Delete(j.asked, i, i+1)
 		}
-	case mark.Name == j.name:
-		j.leader = leader
+	case mark.Name == j.name && j.leader < 0:
+		j.leader, j.markView = leader, mark.View
 		j.enter()
 	}
 }
@@ -273,16 +302,25 @@ func (j *Joining) enter() {
 		return
 	}
 	program, err := RestoreState(j.snapshot, j.order)
+	if err == nil && j.order.view != j.markView {
+		j.expect(0) // the snapshot is from a mark of an earlier view, which has not come here
+		return
+	}
 	if j.out = append(j.out, Restore{program, err}); err != nil {
 		return
 	}
 	j.order.Follow(j.leader)
 	held := j.held
-	j.expect(0)
-	j.knows = true
+	j.entered()
 	for _, b := range held {
 		j.deliver(b)
 	}
+}
+
+// entered ends joining: this member knows the order.
+func (j *Joining) entered() {
+	j.expect(0)
+	j.knows, j.transfer, j.blocks = true, nil, nil
 }
 
 // deliver gives a message to the order, and what follows to the program. Bytes that are no frame
@@ -293,25 +331,55 @@ func (j *Joining) deliver(b received) {
 	}
 }
 
-// StateAsked takes a member's request for the state at a mark. If it names no mark, it asks
-// whether this member knows the order. The reply is empty if not.
+// StateAsked takes a member's request for the state at a mark, in one reply. If it names no mark, it
+// asks whether this member knows the order. The reply is empty if not, and has a second byte if this
+// member is about to leave.
 func (j *Joining) StateAsked(now Time, id uint64, body []byte) {
 	d := wire.NewDecoder(body)
 	name, answer := d.Uint64(), Answer{ID: id}
 	switch {
 	case d.Finish() != nil:
 		answer.Err = errMalformed
-	case !j.knows:
-	case name == 0:
+	case name != 0:
+		j.takeFor(now, asked{id: id, name: name})
+		return
+	case j.knows && j.leaving:
+		answer.Body = []byte{1, 1}
+	case j.knows:
 		answer.Body = []byte{1}
-	case len(j.asked) >= maxAsked:
+	case j.transfer != nil || j.snapshot != nil:
+		answer.Err = errFetching // it may know the order soon: do not begin a new one
+	}
+	j.out = append(j.out, answer)
+}
+
+// takeFor takes a snapshot for another member when its mark comes.
+func (j *Joining) takeFor(now Time, a asked) {
+	answer := Answer{ID: a.id}
+	switch {
+	case !j.knows:
+	case len(j.asked)+len(j.captures) >= maxAsked:
 		answer.Err = errTooMany
 	default:
-		j.asked = append(j.asked, asked{id, name, now + stateWait/2})
-		j.requestMark(id, name)
+		a.until, a.retry = now+markWait, now+markRetry
+		j.asked = append(j.asked, a)
+		j.requestMark(a.id, a.name)
 		return
 	}
 	j.out = append(j.out, answer)
+}
+
+// retryMarks asks for marks again that have not come. A mark that comes twice in one view counts once.
+func (j *Joining) retryMarks(now Time) {
+	for _, a := range slices.Clone(j.asked) {
+		if now < a.retry {
+			continue
+		}
+		if i := slices.IndexFunc(j.asked, func(b asked) bool { return b.id == a.id }); i >= 0 {
+			j.asked[i].retry = now + markRetry
+		}
+		j.requestMark(a.id, a.name)
+	}
 }
 
 // requestMark has the leader broadcast a mark.

@@ -133,14 +133,23 @@ func TestJoinerGoesOnBehindItsMark(t *testing.T) {
 		ask := asksOf(j.Take())[0]
 		d := wire.NewDecoder(ask.Body)
 		name := d.Uint64()
-		leader.StateAsked(1, 9, ask.Body)
+		if ask.Request != TransferRequest {
+			t.Fatalf("asks %v", ask)
+		}
+		leader.TransferAsked(1, 9, 2, ask.Body)
 		_ = leader.order.AcceptMark(Mark{2, name + 1}) // another joiner's
 		marks := casts(leader)
 		captured := leader.Take()[0].(Capture)
 		if captured.ID != 9 {
 			t.Fatalf("%v", captured)
 		}
-		reply := func() { j.Replied(2, ask.Token, Reply{Body: append(captured.Head, "state"...)}) }
+		leader.Captured(1, 9, []byte("state"), nil)
+		reply := func() {
+			j.Replied(2, ask.Token, Reply{Body: leader.Take()[0].(Answer).Body})
+			block := asksOf(j.Take())[0]
+			leader.TransferAsked(2, 10, 2, block.Body)
+			j.Replied(2, block.Token, Reply{Body: leader.Take()[0].(Answer).Body})
+		}
 		if !markFirst {
 			reply()
 		}
@@ -178,8 +187,8 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 	j := joiner(2, false)
 	j.Tick(1)
 	ask := asksOf(j.Take())[0]
-	d := wire.NewDecoder(ask.Body)
-	j.Receive(2, 0, (&frame{kind: kindMark, view: 2, count: d.Uint64()}).encode())
+	j.Receive(2, 0, (&frame{kind: kindMark, view: 2, count: j.name}).encode())
+	name := j.name
 	part := bytes.Repeat([]byte{byte(kindNumber)}, maxHeld/2)
 	j.Receive(2, 0, part)
 	j.Receive(2, 0, part)
@@ -191,11 +200,8 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 		t.Fatal("more is kept")
 	}
 	j.Replied(2, ask.Token, Reply{Body: []byte("late")})
-	if j.Knows() || j.Deadline() != 2+stateWait {
-		t.Errorf("knows %v, due %d", j.Knows(), j.Deadline())
-	}
-	if j.Tick(2 + stateWait); len(asksOf(j.Take())) != 1 {
-		t.Error("it does not ask the next member")
+	if next := asksOf(j.Take()); j.Knows() || len(next) != 1 || j.name == name {
+		t.Errorf("knows %v, asks %v", j.Knows(), next)
 	}
 }
 
@@ -231,12 +237,21 @@ func TestStateIsAsked(t *testing.T) {
 	if a := j.Take(); len(a) != 1 || a[0].(Answer).ID != 3 || j.Canceled(3) || !j.Canceled(4) {
 		t.Errorf("refused: %v", a)
 	}
-	if due := j.Deadline(); due != 1+stateWait/2 {
+	if due := j.Deadline(); due != 1+markRetry {
 		t.Errorf("due %d", due)
 	}
-	j.Tick(maxAsked - 1 + stateWait/2)
-	if a := j.Take(); len(a) != maxAsked-3 || !errors.Is(a[0].(Answer).Err, errNoMark) {
-		t.Errorf("%d answers in time", len(a))
+	if j.Tick(1 + markRetry); len(asksOf(j.Take())) != 1 {
+		t.Error("the mark is not asked for again")
+	}
+	j.Tick(maxAsked - 1 + markWait)
+	refused := 0
+	for _, a := range j.Take() {
+		if a, ok := a.(Answer); ok && errors.Is(a.Err, errNoMark) {
+			refused++
+		}
+	}
+	if refused != maxAsked-3 {
+		t.Errorf("%d answers in time", refused)
 	}
 	if j.Canceled(maxAsked - 1); j.Deadline() != protocol.Never {
 		t.Errorf("due %d", j.Deadline())
@@ -250,10 +265,10 @@ func TestRoundsBackOff(t *testing.T) {
 	for range 20 {
 		j.Tick(j.Deadline())
 	}
-	if before := j.due; len(j.Take()) > 0 {
+	if before := j.round.due; len(j.Take()) > 0 {
 		t.Error("it asks without a quorum")
-	} else if j.Tick(before); j.due-before != maxPause {
-		t.Errorf("a pause of %d", j.due-before)
+	} else if j.Tick(before); j.round.due-before != maxPause {
+		t.Errorf("a pause of %d", j.round.due-before)
 	}
 }
 

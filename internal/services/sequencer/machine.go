@@ -26,6 +26,8 @@ type Config struct {
 	Safe bool
 	// MaxBatch is how many bytes of messages go into one frame, and one message more.
 	MaxBatch int
+	// Block is how many bytes of a snapshot this member asks for at a time. If zero, 64 KiB.
+	Block int
 }
 
 // Machine is one member's part in the order.

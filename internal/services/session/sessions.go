@@ -40,6 +40,17 @@ type Replicas struct {
 	Applied, Repeated uint64
 }
 
+// OfferState returns how new the state is that the machines begin with: the sum of what those
+// offer that know.
+func (r *Replicas) OfferState() (sum uint64) {
+	for _, m := range r.machines {
+		if o, ok := m.(interface{ OfferState() uint64 }); ok {
+			sum += o.OfferState()
+		}
+	}
+	return sum
+}
+
 // NewReplicas returns machines, by their names, to which nothing was applied.
 func NewReplicas(machines map[string]Machine) Replicas {
 	return Replicas{machines: machines, sessions: make(map[ClientID]*session)}

@@ -29,7 +29,9 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "pleach-sql: interrupted:", err)
 		return exitInterrupted
 	}
-	fmt.Fprintln(os.Stderr, "pleach-sql:", err)
+	if s, ok := errors.AsType[said](err); !ok || s.here {
+		fmt.Fprintln(os.Stderr, "pleach-sql:", err)
+	}
 	if _, ok := errors.AsType[failure](err); ok {
 		return exitFailure
 	}
@@ -58,7 +60,7 @@ processes die, the others read their partitions and do their part again, and not
   pleach run -n 8 pleach-sql run --data shop 'SELECT item, sum(price) FROM sales GROUP BY item' --out sums.csv
   pleach-sql explain --data shop 'SELECT name, count(*) FROM sales JOIN items USING (item) GROUP BY name'
   pleach-sql generate --sf 1 --parts 8 --replicas 2 --out tpch1
-  pleach run -n 8 --kill '3@/^phase orders/' pleach-sql run --data tpch1 --query q3`,
+  pleach run -n 8 --kill '3@/^phase orders/' pleach-sql run --data tpch1 --query q3 --phases`,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true, // errors say what to do

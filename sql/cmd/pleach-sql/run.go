@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,9 @@ import (
 // runCommand is one process of a job.
 type runCommand struct {
 	question
-	out  string
-	json bool
+	out    string
+	json   bool
+	phases bool
 }
 
 func newRun() *cobra.Command {
@@ -46,13 +48,13 @@ that. A query that has no plan is refused, with a sentence that says what to wri
 ends with a slash, each process writes a part of it to that directory, as Parquet, and _SUCCESS
 comes last.
 
-A process prints a line when it begins a phase, as in "phase orders" or "phase orders.exchange",
-to standard error, or shows a bar on a terminal. One process prints the result to standard
-output. With --query, answer says whether the rows are those that one DuckDB has given when the
+One process prints the result to standard output, or the query's error to standard error. With
+--phases, each process prints a line to standard error when it begins a phase, as in "phase orders"
+or "phase orders.exchange", for the --kill and --stop of pleach run. With --query, answer says whether the rows are those that one DuckDB has given when the
 data was generated: equal, different, or unknown with --sf. The exit code is 1 if they are
 different.`,
 		Example: `  pleach run -n 8 pleach-sql run --data tpch1 'SELECT count(*) FROM orders WHERE o_totalprice > 500000'
-  pleach run -n 8 --kill '3@/^phase orders/' pleach-sql run --data tpch1 --query q3 --json
+  pleach run -n 8 --kill '3@/^phase orders/' pleach-sql run --data tpch1 --query q3 --phases --json
   pleach run -n 4 pleach-sql run --data shop --file top.sql --out top.csv
   pleach run -n 4 pleach-sql run --sf 0.1 --query q6`,
 		Args: func(_ *cobra.Command, args []string) error { return r.validate(args) },
@@ -62,6 +64,7 @@ different.`,
 	r.flags(cmd)
 	f.StringVar(&r.out, "out", "", "`file` for the result, new: .parquet, .csv or .json; or a directory that ends with /")
 	f.BoolVar(&r.json, "json", false, "print the result as a JSON object, on one line")
+	f.BoolVar(&r.phases, "phases", false, "print a line to standard error at the beginning of each phase")
 	return cmd
 }
 
@@ -75,7 +78,7 @@ func (r *runCommand) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	p := &phases{out: cmd.ErrOrStderr()}
+	p := &phases{out: cmd.ErrOrStderr(), lines: r.phases}
 	defer p.bar.stop()
 	job.Out, job.Phase, job.Planned = r.out, p.begin, p.planned
 	reported := make(chan error, 1) // One process reports, and possibly from another goroutine.
@@ -106,10 +109,32 @@ func runJob(ctx context.Context, j sql.Job, done func(*pleach.World, *sql.Result
 		return errors.Join(err, db.Close())
 	}
 	j.Done = func(result *sql.Result) { done(w, result) }
-	if _, err := db.Run(ctx, w, j); err != nil {
-		return errors.Join(err, w.Abort(), db.Close())
+	_, err = db.Run(ctx, w, j)
+	switch {
+	case err == nil:
+		return errors.Join(w.Finalize(ctx), db.Close())
+	case ofQuery(err):
+		err = said{err, slices.Contains(w.Tasks(), 0)}
+		// All processes have this error, so none dies of it.
+		return errors.Join(err, w.Finalize(ctx), db.Close())
 	}
-	return errors.Join(w.Finalize(ctx), db.Close())
+	return errors.Join(err, w.Abort(), db.Close())
+}
+
+// said is an error that all processes have, and one of them prints: the owner of task 0, which would
+// have printed the result.
+type said struct {
+	error
+	here bool
+}
+
+func (s said) Unwrap() error { return s.error }
+
+// ofQuery reports whether an error is the query's.
+func ofQuery(err error) bool {
+	_, refused := errors.AsType[*sql.QueryError](err)
+	_, reads := errors.AsType[*sql.UnpartitionedError](err)
+	return refused || reads
 }
 
 // newWorld is the job of the launcher, or one process alone.
@@ -178,21 +203,26 @@ func (r *runCommand) write(out io.Writer, j *runJSON) error {
 	return err
 }
 
-// phases prints a line for each phase, by which a fault can be injected into it, or shows on a
-// terminal how many are done. It measures how long they take.
+// phases measures how long phases take. It prints a line for each, by which a fault can be injected
+// into it, or shows on a terminal how many are done.
 type phases struct {
 	out   io.Writer
+	lines bool
 	bar   progress
 	names []string
 	at    []time.Time
 }
 
 // planned is called when it is known how many phases there are.
-func (p *phases) planned(plan *sql.Plan) { p.bar = newProgress(p.out, "phases", 2*len(plan.Stages)) }
+func (p *phases) planned(plan *sql.Plan) {
+	if !p.lines {
+		p.bar = newProgress(p.out, "phases", 2*len(plan.Stages))
+	}
+}
 
 func (p *phases) begin(name string) {
 	p.names, p.at = append(p.names, name), append(p.at, time.Now())
-	if p.bar.bar == nil {
+	if p.lines {
 		fmt.Fprintln(p.out, "phase", name)
 	}
 	p.bar.update(len(p.names))

@@ -81,6 +81,15 @@ func (c *Conn) ExecRows(ctx context.Context, statement string) (rows int64, err 
 	return result.RowsAffected()
 }
 
+// Check returns the error that a statement has before it runs, if any.
+func (c *Conn) Check(ctx context.Context, statement string) error {
+	s, err := c.conn.PrepareContext(ctx, statement)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
 // Query returns the rows of a query. The caller releases the reader.
 func (c *Conn) Query(ctx context.Context, query string) (array.RecordReader, error) {
 	return c.arrow.QueryContext(ctx, query)
@@ -98,6 +107,6 @@ func (c *Conn) View(ctx context.Context, name string, rows array.RecordReader, s
 
 // Load creates a table of a reader's rows.
 func (c *Conn) Load(ctx context.Context, table string, rows array.RecordReader) error {
-	const view = "pleach_rows"
-	return c.View(ctx, view, rows, fmt.Sprintf("CREATE OR REPLACE TABLE %s AS FROM %s", Identifier(table), view))
+	view := table + " (received)" // which no table of the source is called
+	return c.View(ctx, view, rows, fmt.Sprintf("CREATE OR REPLACE TABLE %s AS FROM %s", Identifier(table), Identifier(view)))
 }

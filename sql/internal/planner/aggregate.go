@@ -44,8 +44,10 @@ type aggregation struct {
 func (p *planner) aggregate(ctx context.Context, b *block) (relation, error) {
 	a := &aggregation{planner: p, first: clone(b.node), groups: children(b.node, "group_expressions"), twice: true}
 	a.first["modifiers"], a.first["having"] = []any{}, nil
-	for _, g := range a.groups {
-		a.output(clone(g), "g")
+	for i, g := range a.groups {
+		g = clone(g)
+		g["alias"] = p.mark.name("g", i)
+		a.outputs = append(a.outputs, g)
 	}
 	found := a.found(b.node)
 	for _, n := range found {
@@ -66,20 +68,20 @@ func (p *planner) aggregate(ctx context.Context, b *block) (relation, error) {
 	if err != nil {
 		return relation{}, err
 	}
-	if final["from_table"], err = p.reference(ctx, rel, "parts"); err != nil {
+	if final["from_table"], err = p.reference(ctx, rel, p.mark.name("parts")); err != nil {
 		return relation{}, err
 	}
 	return p.finish(ctx, final, rel)
 }
 
 // output adds an output to the first block, or finds it there, and returns its name.
-func (a *aggregation) output(n node, prefix string) string {
-	for _, s := range a.outputs {
-		if equal(s, n) && strings.HasPrefix(text(s, "alias"), prefix) {
+func (a *aggregation) output(n node) string {
+	for _, s := range a.outputs[len(a.groups):] {
+		if equal(s, n) {
 			return text(s, "alias")
 		}
 	}
-	n["alias"] = fmt.Sprint(prefix, len(a.outputs))
+	n["alias"] = a.mark.name("a", len(a.outputs))
 	a.outputs = append(a.outputs, n)
 	return text(n, "alias")
 }
@@ -87,7 +89,7 @@ func (a *aggregation) output(n node, prefix string) string {
 // found returns the aggregates of a block.
 func (a *aggregation) found(n node) (all []node) {
 	eachOutside([]any{n["select_list"], n["having"]}, func(n node) bool {
-		if a.isAggregate(n) {
+		if isAggregate(n) {
 			all = append(all, n)
 			return false
 		}
@@ -104,7 +106,7 @@ func distinct(n node) bool { return n["distinct"] == true }
 func decomposable(n node) bool {
 	_, known := partials[nameOf(n)]
 	plain := !distinct(n) || nameOf(n) == "min" || nameOf(n) == "max"
-	return known && plain && len(children(child(n, "order_bys"), "orders")) == 0
+	return known && plain && len(children(child(n, "order_bys"), "orders")) == 0 && len(children(n, "children")) <= 1
 }
 
 // countsRows reports whether it matters to an aggregate how often a row is there.
@@ -122,7 +124,7 @@ func (a *aggregation) final(ctx context.Context, n node) (node, error) {
 			return n
 		}
 		other := a.group(n)
-		if other == nil && a.isAggregate(n) {
+		if other == nil && isAggregate(n) {
 			other, failed = a.of(ctx, n, failed)
 			other["alias"] = text(n, "alias")
 		}
@@ -153,7 +155,7 @@ func (a *aggregation) of(ctx context.Context, n node, failed error) (node, error
 			if kind(c) != "COLUMN_REF" {
 				return nil
 			}
-			return a.columnNode(a.output(clone(c), "a"))
+			return a.columnNode(a.output(clone(c)))
 		}).(node), failed
 	}
 	other, err := a.sum(ctx, n)
@@ -170,7 +172,7 @@ func (a *aggregation) sum(ctx context.Context, n node) (node, error) {
 	for _, function := range how.parts {
 		part := clone(n)
 		part["function_name"], part["distinct"] = function, false
-		names = append(names, duck.Identifier(a.output(part, "a")))
+		names = append(names, duck.Identifier(a.output(part)))
 	}
 	return a.expression(ctx, fmt.Sprintf(how.final, names...))
 }
@@ -194,7 +196,7 @@ func (a *aggregation) send(ctx context.Context) (relation, error) {
 		return relation{}, err
 	}
 	key := hashable(columns[:len(a.groups)])
-	if key == "" || rows <= a.few {
+	if key == "" || !a.many(rows) {
 		return a.exchange(ctx, "parts", query, All, "")
 	}
 	return a.exchange(ctx, "parts", query, Hash, key)

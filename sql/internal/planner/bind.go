@@ -28,8 +28,10 @@ type block struct {
 
 // output is a column of a block's result.
 type output struct {
-	name string
-	expr node
+	name  string // that no other output has
+	base  string // that DuckDB gives it, maybe like others
+	alias string // that the query gives it, or ""
+	expr  node
 }
 
 // leaf is a table that a block reads.
@@ -54,9 +56,6 @@ func (p *planner) bind(ctx context.Context, n node, parent *scope) (*block, erro
 	if kind(n) != "SELECT_NODE" {
 		return nil, refuse("a correlated subquery with UNION, EXCEPT or INTERSECT: write one subquery for each side")
 	}
-	if child(n, "sample") != nil {
-		return nil, errSample
-	}
 	var err error
 	if b.from, err = b.table(ctx, child(n, "from_table")); err != nil {
 		return nil, err
@@ -64,9 +63,19 @@ func (p *planner) bind(ctx context.Context, n node, parent *scope) (*block, erro
 	if err := b.expandStars(); err != nil {
 		return nil, err
 	}
-	b.nameOutputs()
-	b.groupByAll()
+	if err := b.nameOutputs(ctx); err != nil {
+		return nil, err
+	}
+	if err := b.groupByAll(); err != nil {
+		return nil, err
+	}
 	if err := b.clauses(ctx); err != nil {
+		return nil, err
+	}
+	for _, r := range b.scope.refs { // All references are by name now.
+		r.alias = r.name
+	}
+	if err := b.dropConstants(); err != nil {
 		return nil, err
 	}
 	b.where = conjuncts(child(n, "where_clause"))
@@ -77,26 +86,26 @@ func (p *planner) bind(ctx context.Context, n node, parent *scope) (*block, erro
 
 // transparent reports whether each row of the block comes from one row of its join, so that
 // it does not matter which other rows there are.
-func (b *block) transparent(c *catalog) bool {
+func (b *block) transparent() bool {
 	for _, m := range children(b.node, "modifiers") {
 		if kind(m) != "ORDER_MODIFIER" {
 			return false
 		}
 	}
-	return b.whole == "" && !b.aggregates(c)
+	return b.whole == "" && !b.aggregates()
 }
 
 // aggregates reports whether the block has aggregates or groups.
-func (b *block) aggregates(c *catalog) (found bool) {
+func (b *block) aggregates() (found bool) {
 	eachOutside([]any{b.node["select_list"], b.node["having"], b.node["modifiers"]}, func(n node) bool {
-		found = found || c.isAggregate(n)
+		found = found || isAggregate(n)
 		return true
 	})
 	return found || len(children(b.node, "group_expressions")) > 0 || child(b.node, "having") != nil
 }
 
-func (c *catalog) isAggregate(n node) bool {
-	return text(n, "class") == "FUNCTION" && c.aggregates[strings.ToLower(text(n, "function_name"))]
+func isAggregate(n node) bool {
+	return text(n, "class") == "FUNCTION" && (orderless[nameOf(n)] || ordered[nameOf(n)])
 }
 
 // expandStars writes the columns of * out.
@@ -112,11 +121,11 @@ func (b *binder) expandStars() error {
 		}
 		table := text(n, "relation_name")
 		for _, r := range b.scope.refs {
-			if table != "" && !strings.EqualFold(table, r.alias) {
+			if r.hidden || table != "" && !sameName(table, r.alias) {
 				continue
 			}
 			for _, c := range r.columns {
-				if table != "" || !r.merged[strings.ToLower(c.name)] {
+				if table != "" || !r.merged[folded(c.name)] {
 					all = append(all, b.columnNode(r.alias, c.name))
 				}
 			}
@@ -126,56 +135,124 @@ func (b *binder) expandStars() error {
 	return nil
 }
 
-func plainStar(n node) bool {
+func plainStar(n node) bool { return wholeStar(n) && n["columns"] != true }
+
+// wholeStar reports whether all columns are meant, as in * and in ORDER BY ALL.
+func wholeStar(n node) bool {
 	for _, key := range []string{"exclude_list", "qualified_exclude_list", "replace_list", "rename_list"} {
 		if changes, _ := n[key].([]any); len(changes) > 0 {
 			return false
 		}
 	}
-	return n["expr"] == nil && n["columns"] != true
+	return n["expr"] == nil
 }
 
-// nameOutputs gives each column of the result a name of its own.
-func (b *binder) nameOutputs() {
-	used := make(map[string]bool)
+// nameOutputs gives each column of the result the name that it has in DuckDB, if the block is a
+// subquery: a query around it may use that.
+func (b *binder) nameOutputs(ctx context.Context) (err error) {
 	for _, n := range children(b.node, "select_list") {
-		name := text(n, "alias")
-		if names := texts(n, "column_names"); name == "" && len(names) > 0 {
-			name = names[len(names)-1]
+		o := output{alias: text(n, "alias"), expr: n}
+		names := texts(n, "column_names")
+		switch {
+		case o.alias != "":
+			o.base = o.alias
+		case len(names) > 0:
+			o.base = names[len(names)-1]
+		default:
+			if o.base, err = b.printExpression(ctx, n); err != nil {
+				return err
+			}
 		}
-		if name == "" {
-			name = "column"
-		}
-		for used[strings.ToLower(name)] {
-			name += "_"
-		}
-		used[strings.ToLower(name)] = true
-		n["alias"] = name
-		b.outputs = append(b.outputs, output{name, n})
+		b.outputs = append(b.outputs, o)
 	}
+	b.rename(nil)
+	return nil
 }
 
-// groupByAll writes the groups of GROUP BY ALL out: all outputs that have no aggregate in them.
-func (b *binder) groupByAll() {
+// dropConstants removes constants from ORDER BY, and writes those of GROUP BY so that they are no
+// positions. Columns that are there twice in GROUP BY are once enough.
+func (b *block) dropConstants() error {
+	for _, m := range children(b.node, "modifiers") {
+		if kind(m) == "ORDER_MODIFIER" {
+			m["orders"] = list(slices.DeleteFunc(children(m, "orders"), func(o node) bool {
+				return text(child(o, "expression"), "class") == "CONSTANT"
+			})...)
+		}
+	}
+	b.node["modifiers"] = list(slices.DeleteFunc(children(b.node, "modifiers"), func(m node) bool {
+		return kind(m) == "ORDER_MODIFIER" && len(children(m, "orders")) == 0
+	})...)
+	groups := children(b.node, "group_expressions")
+	for _, g := range groups {
+		if text(g, "class") == "CONSTANT" {
+			if len(groupSets(b.node)) > 1 { // In some rows, an equal constant in SELECT is NULL.
+				return refuse("a constant in ROLLUP, CUBE or GROUPING SETS: leave it out")
+			}
+			become(g, node{
+				"class": "CAST", "type": "OPERATOR_CAST", "alias": "", "child": clone(g),
+				"cast_type": clone(child(child(g, "value"), "type")), "try_cast": false,
+			})
+		}
+	}
+	if len(groupSets(b.node)) != 1 {
+		return nil
+	}
+	var once []node
+	var set []any
+	for _, g := range groups {
+		if !slices.ContainsFunc(once, func(other node) bool { return equal(g, other) }) {
+			set = append(set, len(once))
+			once = append(once, g)
+		}
+	}
+	b.node["group_expressions"], b.node["group_sets"] = list(once...), []any{set}
+	return nil
+}
+
+// groupSets returns the sets of groups of a block: GROUP BY without ROLLUP and so on has one.
+func groupSets(n node) []any {
+	sets, _ := n["group_sets"].([]any)
+	return sets
+}
+
+// groupByAll writes the groups of GROUP BY ALL out: all outputs that have a column and no aggregate
+// in them.
+func (b *binder) groupByAll() error {
 	if text(b.node, "aggregate_handling") != "FORCE_AGGREGATES" {
-		return
+		return nil
 	}
 	var groups []node
 	var set []any
+	aggregates := false
 	for _, o := range b.outputs {
-		found := false
-		eachOutside(o.expr, func(n node) bool {
-			found = found || b.isAggregate(n)
+		found, column := false, false
+		var nested error
+		each(o.expr, func(n node) bool {
+			if isSubquery(n) {
+				nested = refuse("GROUP BY ALL with a subquery in SELECT: write the columns of GROUP BY out")
+			}
+			found, column = found || isAggregate(n), column || kind(n) == "COLUMN_REF"
 			return true
 		})
-		if !found {
+		if nested != nil {
+			return nested
+		}
+		aggregates = aggregates || found
+		if !found && column {
 			group := clone(o.expr)
 			group["alias"] = ""
 			set = append(set, len(groups))
 			groups = append(groups, group)
 		}
 	}
-	b.node["aggregate_handling"], b.node["group_expressions"], b.node["group_sets"] = "STANDARD_HANDLING", list(groups...), []any{set}
+	b.node["aggregate_handling"], b.node["group_expressions"], b.node["group_sets"] = "STANDARD_HANDLING", list(groups...), []any{}
+	switch {
+	case len(groups) > 0:
+		b.node["group_sets"] = []any{set}
+	case !aggregates:
+		return refuse("GROUP BY ALL without a column or an aggregate: leave it out")
+	}
+	return nil
 }
 
 // clauses binds the names in all clauses.
@@ -189,8 +266,9 @@ func (b *binder) clauses(ctx context.Context) error {
 	return nil
 }
 
-// positions replaces positions and names of outputs in GROUP BY and ORDER BY by what they
-// stand for. ORDER BY knows names of outputs first, GROUP BY those of columns.
+// positions replaces positions and names of outputs in GROUP BY, ORDER BY and DISTINCT ON by the
+// expressions that they stand for. GROUP BY looks for names among columns first, the other two
+// among outputs.
 func (b *binder) positions() {
 	for _, g := range children(b.node, "group_expressions") {
 		if i, _ := integer(g); i > 0 && i <= len(b.outputs) {
@@ -199,18 +277,45 @@ func (b *binder) positions() {
 		}
 	}
 	for _, m := range children(b.node, "modifiers") {
+		b.orderByAll(m)
 		for _, o := range children(m, "orders") {
-			e := child(o, "expression")
-			i, _ := integer(e)
-			if names := texts(e, "column_names"); len(names) == 1 {
-				i = 1 + slices.IndexFunc(b.outputs, func(o output) bool { return strings.EqualFold(o.name, names[0]) })
-			}
-			if i > 0 && i <= len(b.outputs) {
-				become(e, b.outputs[i-1].expr)
-				e["alias"] = ""
-			}
+			b.outputFirst(child(o, "expression"))
+		}
+		for _, e := range children(m, "distinct_on_targets") {
+			b.outputFirst(e)
 		}
 	}
+}
+
+// outputFirst replaces the position or the name of an output by its expression.
+func (b *binder) outputFirst(e node) {
+	i, _ := integer(e)
+	if names := texts(e, "column_names"); len(names) == 1 {
+		i = 1 + slices.IndexFunc(b.outputs, func(o output) bool { return sameName(o.alias, names[0]) })
+	}
+	if i > 0 && i <= len(b.outputs) {
+		become(e, b.outputs[i-1].expr)
+		e["alias"] = ""
+	}
+}
+
+// orderByAll writes the columns of ORDER BY ALL out.
+func (b *binder) orderByAll(modifier node) {
+	orders := children(modifier, "orders")
+	if len(orders) != 1 || text(child(orders[0], "expression"), "class") != "STAR" || !wholeStar(child(orders[0], "expression")) {
+		return
+	}
+	var all []node
+	for _, output := range b.outputs {
+		if text(output.expr, "class") == "CONSTANT" { // It orders nothing, and would be a position.
+			continue
+		}
+		o := clone(orders[0])
+		o["expression"] = clone(output.expr)
+		child(o, "expression")["alias"] = ""
+		all = append(all, o)
+	}
+	modifier["orders"] = list(all...)
 }
 
 // expressions binds the names in a clause.
@@ -222,7 +327,7 @@ func (b *binder) expressions(ctx context.Context, parent node, key string) (err 
 		}
 		switch {
 		case kind(n) == "COLUMN_REF":
-			err = b.name(ctx, n)
+			err = b.name(n)
 			return n
 		case isSubquery(n):
 			if err = b.expressions(ctx, n, "child"); err == nil {
@@ -230,48 +335,64 @@ func (b *binder) expressions(ctx context.Context, parent node, key string) (err 
 			}
 			return n
 		}
-		err = b.stable(n)
 		return nil
 	})
 	return err
 }
 
-// stable refuses what gives other values each time.
-func (b *binder) stable(n node) error {
-	if name := strings.ToLower(text(n, "function_name")); text(n, "class") == "FUNCTION" && b.unstable[name] {
-		return refuse("%s() has another value in each process or when it is called again: write the value, such as DATE '2026-01-31'", name)
-	}
-	return nil
+// refuseUnstable refuses a function that gives other values each time.
+func refuseUnstable(name string) error {
+	return refuse("%s() has another value in each process or when it is called again: write the value, such as DATE '2026-01-31'", name)
 }
 
 // name binds a column reference. A name that is no column is that of an output, which is
 // written in its place.
-func (b *binder) name(ctx context.Context, n node) error {
+func (b *binder) name(n node) error {
 	p, found, err := b.scope.find(n)
 	if err != nil {
 		return err
 	}
 	names := texts(n, "column_names")
-	if !found {
+	if !found || !slices.Contains(b.scope.refs, p.ref) {
 		for _, o := range b.outputs {
-			if itself := equal(o.expr, n); len(names) == 1 && strings.EqualFold(o.name, names[0]) && !itself {
-				alias := n["alias"]
-				become(n, o.expr)
-				n["alias"] = alias
-				wrapped := node{"expr": n}
-				return b.expressions(ctx, wrapped, "expr")
+			if itself := equal(o.expr, n); len(names) == 1 && sameName(o.alias, names[0]) && !itself {
+				if found {
+					return refuse("%s may be a column of %s or a name in SELECT: write which", names[0], p.ref.alias)
+				}
+				if b.scope.table(names[0]) { // Then it is the row, as a struct.
+					return refuse("%s may be a table or a name in SELECT: write which", names[0])
+				}
+				return substitute(n, o)
 			}
 		}
-		if err := b.stable(node{"class": "FUNCTION", "function_name": names[0]}); err != nil { // such as current_date
-			return err
+	}
+	if !found {
+		if unstable[folded(names[0])] { // such as current_date
+			return refuseUnstable(names[0])
 		}
 		return refuse("column %s is not understood: write TABLE.COLUMN", strings.Join(names, "."))
 	}
 	if p.ref.leaf != nil {
 		p.ref.leaf.needed[p.column] = true
 	}
-	n["column_names"] = []any{p.ref.alias, p.column}
+	n["column_names"] = []any{p.ref.name, p.column}
 	return nil
+}
+
+// substitute writes an output, whose names are bound, in place of its name.
+func substitute(n node, o output) (err error) {
+	each(o.expr, func(c node) bool {
+		if isSubquery(c) || text(c, "class") == "WINDOW" {
+			err = refuse("%s is used by its name: write it in a subquery in FROM", o.alias)
+		}
+		return err == nil
+	})
+	if err == nil {
+		alias := n["alias"]
+		become(n, o.expr)
+		n["alias"] = alias
+	}
+	return err
 }
 
 // subquery binds a subquery of an expression. One that refers to nothing outside is planned
@@ -327,16 +448,18 @@ func (b *binder) limit(inner *block, inWhere bool) {
 // unusual returns what in a block needs all rows at once, or "".
 func (b *binder) unusual() (what string) {
 	eachOutside([]any{b.node["select_list"], b.node["qualify"], b.node["modifiers"]}, func(n node) bool {
-		if text(n, "class") == "WINDOW" {
+		switch {
+		case text(n, "class") == "WINDOW":
 			what = "a window function"
+		case kind(n) == "GROUPING_FUNCTION":
+			what = "grouping()"
 		}
 		return true
 	})
-	sets, _ := b.node["group_sets"].([]any)
 	switch {
 	case child(b.node, "qualify") != nil:
 		return "QUALIFY"
-	case len(sets) > 1:
+	case len(groupSets(b.node)) > 1:
 		return "GROUPING SETS"
 	}
 	for _, m := range children(b.node, "modifiers") {

@@ -11,30 +11,9 @@ import (
 // column is a column of a table or of a query's result.
 type column struct{ name, kind string }
 
-// catalog is what the planner knows of functions, and asks DuckDB about queries.
-type catalog struct {
-	reader
-	aggregates map[string]bool
-	unstable   map[string]bool // functions whose value does not follow from their arguments
-}
-
-func newCatalog(ctx context.Context, r reader) (*catalog, error) {
-	c := &catalog{reader: r, aggregates: make(map[string]bool), unstable: make(map[string]bool)}
-	_, rows, err := r.conn.Text(ctx, "SELECT DISTINCT function_name, function_type, coalesce(stability, 'CONSISTENT') FROM duckdb_functions()")
-	for _, row := range rows {
-		switch {
-		case row[1] == "aggregate":
-			c.aggregates[row[0]] = true
-		case row[1] == "scalar" && row[2] != "CONSISTENT":
-			c.unstable[row[0]] = true
-		}
-	}
-	return c, err
-}
-
 // describe returns the columns of a query's result.
-func (c *catalog) describe(ctx context.Context, query string) (columns []column, err error) {
-	_, rows, err := c.conn.Text(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+query+")")
+func (r reader) describe(ctx context.Context, query string) (columns []column, err error) {
+	_, rows, err := r.conn.Text(ctx, "DESCRIBE "+query) // without parentheses, because it may end with a comment
 	for _, row := range rows {
 		columns = append(columns, column{row[0], row[1]})
 	}
@@ -42,8 +21,11 @@ func (c *catalog) describe(ctx context.Context, query string) (columns []column,
 }
 
 // estimate returns how many rows DuckDB expects of a query.
-func (c *catalog) estimate(ctx context.Context, query string) (float64, error) {
-	_, rows, err := c.conn.Text(ctx, "EXPLAIN (FORMAT json) "+query)
+func (p *planner) estimate(ctx context.Context, query string) (float64, error) {
+	if p.random != nil { // Nothing is chosen by costs.
+		return 1, nil
+	}
+	_, rows, err := p.conn.Text(ctx, "EXPLAIN (FORMAT json) "+query)
 	if err != nil {
 		return 0, err
 	}

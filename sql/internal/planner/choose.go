@@ -36,13 +36,20 @@ func (p *planner) choose(ctx context.Context, b *block) (layout, spread, error) 
 		b.whole = "its join"
 		return best, spread{}, p.affordable(b, cost)
 	}
-	best = p.pick(right, func(l layout) float64 { return p.cost(b, l) })
+	if p.random != nil {
+		best = right[p.random.IntN(len(right))]
+	} else {
+		best = slices.MinFunc(right, func(l, m layout) int { return cmp.Compare(p.cost(b, l), p.cost(b, m)) })
+	}
 	return best, best.block(b), nil
 }
 
-// cheapest returns the layout that costs least.
-func cheapest(right []layout, cost func(layout) float64) layout {
-	return slices.MinFunc(right, func(l, m layout) int { return cmp.Compare(cost(l), cost(m)) })
+// many reports whether so many rows of a task are sent to the tasks of their keys, and not to all.
+func (p *planner) many(rows float64) bool {
+	if p.random != nil {
+		return p.random.IntN(2) == 0
+	}
+	return rows > fewRows
 }
 
 // affordable refuses to bring more to all tasks than they may have memory for.
@@ -87,7 +94,7 @@ func (p *planner) leafQuery(ctx context.Context, l *leaf) (string, []column, err
 	if len(columns) == 0 { // as for count(*)
 		columns = l.ref.columns[:1]
 	}
-	query := "SELECT " + identifiers(columns) + " FROM " + l.rel.from() + " AS " + duck.Identifier(l.ref.alias)
+	query := "SELECT " + identifiers(columns) + " FROM " + l.rel.from() + " AS " + duck.Identifier(l.ref.name)
 	var conditions []string
 	for _, f := range l.filters {
 		text, err := p.printExpression(ctx, f)
@@ -106,7 +113,7 @@ func (p *planner) leafQuery(ctx context.Context, l *leaf) (string, []column, err
 
 func (p *planner) printExpression(ctx context.Context, e node) (string, error) {
 	query := clone(p.template)
-	query["select_list"], query["from_table"] = list(e), p.empty
+	query["select_list"] = list(e)
 	text, err := p.print(ctx, query)
 	return strings.TrimPrefix(text, "SELECT "), err
 }

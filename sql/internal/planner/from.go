@@ -2,9 +2,7 @@ package planner
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 )
 
 // The tables of a block, as its joins have them.
@@ -19,13 +17,8 @@ type item struct {
 	on          []node
 }
 
-var errSample = refuse("a sample takes other rows each time: write a condition, such as id %% 100 = 0")
-
 // table binds a table reference.
 func (b *binder) table(ctx context.Context, n node) (*item, error) {
-	if child(n, "sample") != nil {
-		return nil, errSample
-	}
 	switch kind(n) {
 	case "JOIN":
 		return b.join(ctx, n)
@@ -42,7 +35,7 @@ func (b *binder) table(ctx context.Context, n node) (*item, error) {
 // base binds a table of the source, or one that an exchange has brought to all tasks.
 func (b *binder) base(n node) (*item, error) {
 	name := text(n, "table_name")
-	rel, ok := b.tables[strings.ToLower(name)]
+	rel, ok := b.tables[folded(name)]
 	switch {
 	case text(n, "schema_name") != "" || text(n, "catalog_name") != "" || !ok:
 		return nil, refuse("there is no table %s: the source has %s", name, b.sourceTables())
@@ -58,7 +51,8 @@ func (b *binder) addLeaf(n node, name string, rel relation) *item {
 	}
 	l := &leaf{node: n, rel: rel, needed: make(map[string]bool)}
 	l.ref = &ref{alias: name, columns: rel.columns, leaf: l}
-	b.scope.refs = append(b.scope.refs, l.ref)
+	b.scope.add(l.ref, b.mark)
+	n["alias"] = l.ref.name
 	b.leaves = append(b.leaves, l)
 	return &item{leaf: l}
 }
@@ -68,7 +62,7 @@ func (b *binder) addLeaf(n node, name string, rel relation) *item {
 func (b *binder) derived(ctx context.Context, n node) (*item, error) {
 	query := child(child(n, "subquery"), "node")
 	if text(n, "alias") == "" {
-		n["alias"] = fmt.Sprintf("derived_%d", len(b.scope.refs))
+		n["alias"] = b.mark.name("derived", len(b.scope.refs))
 	}
 	if kind(query) == "SELECT_NODE" {
 		inner, err := b.bind(ctx, query, nil)
@@ -76,7 +70,7 @@ func (b *binder) derived(ctx context.Context, n node) (*item, error) {
 			return nil, err
 		}
 		inner.rename(texts(n, "column_name_alias"))
-		if inner.transparent(b.catalog) {
+		if inner.transparent() {
 			n["column_name_alias"], query["modifiers"] = []any{}, []any{}
 			return b.addDerived(n, inner), nil
 		}
@@ -103,18 +97,22 @@ func (b *binder) addDerived(n node, inner *block) *item {
 		}
 		r.columns = append(r.columns, c)
 	}
-	b.scope.refs = append(b.scope.refs, r)
+	b.scope.add(r, b.mark)
+	n["alias"] = r.name
 	b.leaves = append(b.leaves, inner.leaves...)
 	return &item{derived: inner, ref: r}
 }
 
-// rename gives the first outputs other names.
+// rename gives outputs the names that DuckDB gives the columns of a subquery, the first of them
+// other names.
 func (b *block) rename(names []string) {
-	for i, name := range names {
-		if i < len(b.outputs) {
-			b.outputs[i].name = name
-			b.outputs[i].expr["alias"] = name
-		}
+	names = slices.Clone(names)
+	for i := len(names); i < len(b.outputs); i++ {
+		names = append(names, b.outputs[i].base)
+	}
+	for i, name := range dedupe(names[:len(b.outputs)]) {
+		b.outputs[i].name = name
+		b.outputs[i].expr["alias"] = name
 	}
 }
 
@@ -132,7 +130,7 @@ func (b *binder) computed(ctx context.Context, n node) (*item, error) {
 		return nil, refuse("a function in FROM with a column as its argument: write it in SELECT, as in SELECT unnest(x)")
 	}
 	query := clone(b.template)
-	query["from_table"] = n
+	query["select_list"], query["from_table"] = list(b.star), n
 	printed, err := b.print(ctx, query)
 	if err != nil {
 		return nil, err
@@ -158,7 +156,9 @@ func (b *binder) join(ctx context.Context, n node) (*item, error) {
 	}
 	i := &item{join: text(n, "join_type"), left: left, right: right}
 	switch form := text(n, "ref_type"); form {
-	case "REGULAR", "CROSS":
+	case "CROSS": // which DuckDB prints as a comma, with another precedence
+		n["ref_type"], n["condition"] = "REGULAR", equalOnes(b.one)
+	case "REGULAR":
 	default:
 		return nil, refuse("%s JOIN is not understood: write JOIN … ON", form)
 	}
@@ -173,7 +173,17 @@ func (b *binder) join(ctx context.Context, n node) (*item, error) {
 		}
 		i.on = append(i.on, equality)
 	}
+	if i.join == "SEMI" || i.join == "ANTI" {
+		for _, r := range b.scope.refs[before:] {
+			r.hidden = true
+		}
+	}
 	return i, nil
+}
+
+// equalOnes returns a condition that always holds.
+func equalOnes(one node) node {
+	return node{"class": "COMPARISON", "type": "COMPARE_EQUAL", "alias": "", "left": clone(one), "right": clone(one)}
 }
 
 // using returns the condition that USING means, which the planner needs to know.
@@ -185,10 +195,10 @@ func (b *binder) using(name string, before int, join string) (node, error) {
 			side = 1
 		}
 		c, ok := r.column(name)
-		if !ok || r.merged[strings.ToLower(name)] || sides[side] != nil {
+		if !ok || r.merged[folded(name)] || sides[side] != nil {
 			continue
 		}
-		sides[side] = b.columnNode(r.alias, c.name)
+		sides[side] = b.columnNode(r.name, c.name)
 		if r.leaf != nil {
 			r.leaf.needed[c.name] = true
 		}
@@ -196,7 +206,7 @@ func (b *binder) using(name string, before int, join string) (node, error) {
 			if r.merged == nil {
 				r.merged = make(map[string]bool)
 			}
-			r.merged[strings.ToLower(name)] = true
+			r.merged[folded(name)] = true
 		}
 	}
 	if sides[0] == nil || sides[1] == nil || join != "INNER" && join != "LEFT" {

@@ -13,6 +13,7 @@ import (
 
 // modifiers are those of a block.
 type modifiers struct {
+	table         string // in which the columns of orders are
 	distinct      bool
 	orders        []string // as in ORDER BY
 	limits        bool
@@ -23,8 +24,8 @@ func (m *modifiers) order() string { return strings.Join(m.orders, ", ") }
 
 // takeModifiers removes the modifiers from a block. What it is ordered by becomes an output,
 // unless it is one.
-func (b *block) takeModifiers(c *catalog) (*modifiers, error) {
-	m := &modifiers{}
+func (p *planner) takeModifiers(b *block) (*modifiers, error) {
+	m := &modifiers{table: duck.Identifier(p.mark.name("q"))}
 	var err error
 	for _, n := range children(b.node, "modifiers") {
 		switch kind(n) {
@@ -33,7 +34,7 @@ func (b *block) takeModifiers(c *catalog) (*modifiers, error) {
 		case "LIMIT_MODIFIER":
 			err = m.takeLimit(n)
 		case "ORDER_MODIFIER":
-			err = b.takeOrders(m, n)
+			err = p.takeOrders(b, m, n)
 		default:
 			err = refuse("%s is not understood: write ORDER BY and LIMIT with numbers", kind(n))
 		}
@@ -45,20 +46,23 @@ func (b *block) takeModifiers(c *catalog) (*modifiers, error) {
 	return m, nil
 }
 
+// maxLimit is how many rows LIMIT and OFFSET may name.
+const maxLimit = 1 << 48
+
 func (m *modifiers) takeLimit(n node) error {
 	m.limits, m.limit = true, -1
 	for key, to := range map[string]*int{"limit": &m.limit, "offset": &m.offset} {
 		if value := child(n, key); value != nil {
 			var ok bool
-			if *to, ok = integer(value); !ok {
-				return refuse("%s is no integer: write a number", strings.ToUpper(key))
+			if *to, ok = integer(value); !ok || *to < 0 || *to > maxLimit {
+				return refuse("%s is not an integer from 0 to %d: write a number", strings.ToUpper(key), maxLimit)
 			}
 		}
 	}
 	return nil
 }
 
-func (b *block) takeOrders(m *modifiers, n node) error {
+func (p *planner) takeOrders(b *block, m *modifiers, n node) error {
 	distinct := false
 	for _, other := range children(b.node, "modifiers") {
 		distinct = distinct || kind(other) == "DISTINCT_MODIFIER"
@@ -73,13 +77,13 @@ func (b *block) takeOrders(m *modifiers, n node) error {
 		}
 		if name == "" {
 			if distinct || text(e, "class") == "STAR" {
-				return refuse("ORDER BY with DISTINCT, or ORDER BY ALL: write columns of SELECT")
+				return refuse("ORDER BY with DISTINCT: write columns of SELECT")
 			}
-			name = fmt.Sprintf("order_%d", len(outputs))
+			name = p.mark.name("order", len(outputs))
 			e["alias"] = name
 			outputs = append(outputs, e)
 		}
-		m.orders = append(m.orders, "q."+duck.Identifier(name)+direction(o))
+		m.orders = append(m.orders, m.table+"."+duck.Identifier(name)+direction(o))
 	}
 	b.node["select_list"] = list(outputs...)
 	return nil
@@ -125,7 +129,7 @@ func (p *planner) modify(ctx context.Context, a *answer, m *modifiers) error {
 
 // of returns the query for rows in the order and within the limit.
 func (m *modifiers) of(a *answer) string {
-	query := "SELECT * FROM " + a.from() + " AS q"
+	query := "SELECT * FROM " + a.from() + " AS " + m.table
 	if len(m.orders) > 0 {
 		query += " ORDER BY " + m.order()
 	}
@@ -140,14 +144,15 @@ func (m *modifiers) of(a *answer) string {
 
 // distinct leaves one of equal rows.
 func (p *planner) distinct(ctx context.Context, a *answer) error {
-	query := "SELECT DISTINCT * FROM " + a.from() + " AS q"
+	q := " AS " + duck.Identifier(p.mark.name("q"))
+	query := "SELECT DISTINCT * FROM " + a.from() + q
 	if a.divided {
 		rows, err := p.estimate(ctx, query)
 		if err != nil {
 			return err
 		}
 		to, key := All, hashable(a.columns)
-		if key != "" && rows > p.few {
+		if key != "" && p.many(rows) {
 			to = Hash
 		} else {
 			key = ""
@@ -155,7 +160,7 @@ func (p *planner) distinct(ctx context.Context, a *answer) error {
 		if a.relation, err = p.exchange(ctx, "distinct", query, to, key); err != nil {
 			return err
 		}
-		query = "SELECT DISTINCT * FROM " + a.from() + " AS q"
+		query = "SELECT DISTINCT * FROM " + a.from() + q
 	}
 	a.query, a.table = query, ""
 	return nil
@@ -174,7 +179,7 @@ func (p *planner) end(ctx context.Context, a answer, want []column, write bool) 
 		return err
 	}
 	a.relation = r
-	p.stages = append(p.stages, Stage{Name: unique(p.phases, "result"), Query: a.named(want), To: Result})
+	p.stages = append(p.stages, Stage{Name: unique(p.phases, "result"), Query: p.named(a, want), To: Result})
 	return nil
 }
 
@@ -186,17 +191,18 @@ func (p *planner) write(ctx context.Context, a answer, want []column) error {
 	if a.order != "" {
 		return refuse("ORDER BY in a result of several files: leave it out, or write --out and the name of a file")
 	}
-	p.stages = append(p.stages, Stage{Name: unique(p.phases, "write"), Query: a.named(want), To: Write})
+	p.stages = append(p.stages, Stage{Name: unique(p.phases, "write"), Query: p.named(a, want), To: Write})
 	return nil
 }
 
 // named returns the query for the visible columns, with names and types.
-func (a *answer) named(want []column) string {
+func (p *planner) named(a answer, want []column) string {
+	table := duck.Identifier(p.mark.name("q"))
 	same := a.order == "" && len(a.columns) == a.visible
 	outputs := make([]string, len(want))
 	for i, w := range want {
 		c := a.columns[i]
-		e := "q." + duck.Identifier(c.name)
+		e := table + "." + duck.Identifier(c.name)
 		if c.kind != w.kind {
 			e = fmt.Sprintf("CAST(%s AS %s)", e, w.kind)
 		}
@@ -209,7 +215,7 @@ func (a *answer) named(want []column) string {
 	if same {
 		return a.query
 	}
-	query := "SELECT " + strings.Join(outputs, ", ") + " FROM " + a.from() + " AS q"
+	query := "SELECT " + strings.Join(outputs, ", ") + " FROM " + a.from() + " AS " + table
 	if a.order != "" {
 		query += " ORDER BY " + a.order
 	}

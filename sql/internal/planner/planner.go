@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,27 +52,33 @@ type Question struct {
 	// Write says that each task writes a part of the result.
 	Write bool
 
-	// Tests choose otherwise.
-	pick func(right []layout, cost func(layout) float64) layout
-	few  float64
+	// Random, if not nil, chooses among the plans that are right, for tests. Otherwise the
+	// cheapest is taken.
+	Random *rand.Rand
 }
 
 // Plan returns the stages of a query. It creates views in the database of the connection.
 func Plan(ctx context.Context, conn *duck.Conn, q Question) ([]Stage, error) {
-	p, err := newPlanner(ctx, conn, &q)
-	if err != nil {
-		return nil, err
-	}
+	p := newPlanner(conn, &q)
 	tree, err := p.parse(ctx, q.Query)
 	if err != nil {
 		return nil, refuse("%v", err)
 	}
-	// What is wrong with the query itself DuckDB says best.
-	want, err := p.describe(ctx, strings.TrimRight(strings.TrimSpace(q.Query), "; \n"))
-	if err != nil {
+	// DuckDB explains best what is wrong with the query itself, and quotes it as it was written.
+	if err := conn.Check(ctx, q.Query); err != nil {
 		return nil, refuse("%v", err)
 	}
 	if err := p.expand(tree, nil); err != nil {
+		return nil, err
+	}
+	if err := understand(tree); err != nil {
+		return nil, err
+	}
+	want, err := p.describe(ctx, q.Query)
+	if err != nil {
+		return nil, refuse("%s", duck.WithoutExcerpt(err.Error()))
+	}
+	if err := p.prepare(ctx, tree, &q); err != nil {
 		return nil, err
 	}
 	answer, err := p.plan(ctx, tree)
@@ -79,17 +86,17 @@ func Plan(ctx context.Context, conn *duck.Conn, q Question) ([]Stage, error) {
 		err = p.end(ctx, answer, want, q.Write)
 	}
 	if _, refused := errors.AsType[*Error](err); err != nil && !refused && ctx.Err() == nil {
-		err = refuse("the query is not understood: write TABLE.COLUMN for its columns, and parts of it as subqueries in FROM. DuckDB says of what was made of it: %v", err)
+		err = refuse("the query is not understood: write TABLE.COLUMN for its columns, and parts of it as subqueries in FROM. DuckDB's error for a part of its plan: %s", duck.WithoutExcerpt(err.Error()))
 	}
 	return p.stages, err
 }
 
 // planner has what is planned so far.
 type planner struct {
-	*catalog
+	reader
 	tasks  int
-	pick   func(right []layout, cost func(layout) float64) layout
-	few    float64 // rows of a task that all tasks may get
+	random *rand.Rand // nil: the cheapest plan
+	mark   mark
 	source []string
 	tables map[string]relation // by name in lower case
 	stages []Stage
@@ -97,41 +104,52 @@ type planner struct {
 	phases map[string]bool     // names that stages have
 	taken  map[string]bool     // names that tables have
 
-	template       node // SELECT * FROM t
+	template       node // a SELECT without FROM
+	star           node
 	columnTemplate node
 	one            node // a constant
-	empty          node // FROM of a query without tables
 }
 
-func newPlanner(ctx context.Context, conn *duck.Conn, q *Question) (*planner, error) {
-	c, err := newCatalog(ctx, reader{conn})
-	if err != nil {
-		return nil, err
-	}
-	p := &planner{
-		catalog: c, tasks: q.Tasks, pick: cheapest, few: fewRows, source: slices.Sorted(slices.Values(q.Tables)),
+func newPlanner(conn *duck.Conn, q *Question) *planner {
+	return &planner{
+		reader: reader{conn}, tasks: q.Tasks, random: q.Random, source: slices.Sorted(slices.Values(q.Tables)),
 		tables: make(map[string]relation), sent: make(map[string]relation), phases: make(map[string]bool), taken: make(map[string]bool),
 	}
-	if q.pick != nil {
-		p.pick, p.few = q.pick, q.few
+}
+
+// prepare asks for the columns of the tables that a query reads, and chooses names.
+func (p *planner) prepare(ctx context.Context, tree node, q *Question) error {
+	var err error
+	if p.template, err = p.parse(ctx, "SELECT *, a, 1"); err != nil {
+		return err
 	}
-	if p.template, err = p.parse(ctx, "SELECT * FROM t"); err != nil {
-		return nil, err
-	}
-	outputs, err := p.parse(ctx, "SELECT a, 1")
-	if err != nil {
-		return nil, err
-	}
-	p.empty, p.columnTemplate, p.one = child(outputs, "from_table"), children(outputs, "select_list")[0], children(outputs, "select_list")[1]
+	outputs := children(p.template, "select_list")
+	p.star, p.columnTemplate, p.one = outputs[0], outputs[1], outputs[2]
+	read := make(map[string]bool)
+	each(tree, func(n node) bool {
+		if kind(n) == "BASE_TABLE" {
+			read[folded(text(n, "table_name"))] = true
+		}
+		return true
+	})
+	names := append([]string{q.Query}, q.Tables...)
 	for _, name := range q.Tables {
+		lower := folded(name)
+		p.taken[lower] = true
+		if !read[lower] {
+			continue
+		}
 		columns, err := p.describe(ctx, "FROM "+duck.Identifier(name))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		p.taken[strings.ToLower(name)] = true
-		p.tables[strings.ToLower(name)] = relation{table: name, query: "FROM " + duck.Identifier(name), columns: columns, divided: true}
+		p.tables[lower] = relation{table: name, query: "FROM " + duck.Identifier(name), columns: columns, divided: true}
+		for _, c := range columns {
+			names = append(names, c.name)
+		}
 	}
-	return p, nil
+	p.mark = newMark(names...)
+	return nil
 }
 
 func (p *planner) sourceTables() string { return strings.Join(p.source, ", ") }
@@ -165,14 +183,14 @@ func (p *planner) expand(v any, with map[string]node) (err error) {
 					err = refuse("WITH RECURSIVE is not understood: write the steps as queries of their own")
 					return false
 				}
-				inner[strings.ToLower(text(entry, "key"))] = query
+				inner[folded(text(entry, "key"))] = query
 			}
 			cte["map"] = []any{}
 			err = p.expand(n, inner)
 			return false
 		}
 		if name := text(n, "table_name"); kind(n) == "BASE_TABLE" && text(n, "schema_name") == "" {
-			if query, ok := with[strings.ToLower(name)]; ok {
+			if query, ok := with[folded(name)]; ok {
 				alias := text(n, "alias")
 				if alias == "" {
 					alias = name
@@ -204,7 +222,7 @@ func (p *planner) query(ctx context.Context, tree node) (relation, error) {
 type answer struct {
 	relation
 	visible int
-	order   string // as in ORDER BY; the table is q
+	order   string // as in ORDER BY, of columns by their names alone
 }
 
 // plan plans a query.
@@ -261,12 +279,12 @@ func (p *planner) selects(ctx context.Context, tree node) (answer, error) {
 		rel, err := p.finish(ctx, tree, relation{})
 		return answer{relation: rel, visible: len(rel.columns)}, err
 	}
-	m, err := b.takeModifiers(p.catalog)
+	m, err := p.takeModifiers(b)
 	if err != nil {
 		return answer{}, err
 	}
 	a := answer{visible: len(b.outputs), order: m.order()}
-	if b.aggregates(p.catalog) && !b.groupedBy(s) {
+	if b.aggregates() && !b.groupedBy(s) {
 		a.relation, err = p.aggregate(ctx, b)
 	} else {
 		a.relation, err = p.finish(ctx, tree, relation{divided: true})

@@ -49,7 +49,7 @@ func (p *planner) exchange(ctx context.Context, name, query string, to To, colum
 		return relation{}, err
 	}
 	name = unique(p.phases, name)
-	table := unique(p.taken, name+map[To]string{All: "_all", Hash: "_by_" + column, Range: "_in_order"}[to])
+	table := unique(p.taken, name+map[To]string{All: "_all", Hash: "_by_" + column, Range: "_in_order"}[to]) + string(p.mark)
 	if err := p.conn.Exec(ctx, fmt.Sprintf("CREATE VIEW %s AS %s", duck.Identifier(table), query)); err != nil {
 		return relation{}, err
 	}
@@ -59,26 +59,66 @@ func (p *planner) exchange(ctx context.Context, name, query string, to To, colum
 		rel.key = column
 	}
 	p.tables[table] = rel
-	rel = restored(rel)
+	if rel, err = p.restored(ctx, rel); err != nil {
+		return relation{}, err
+	}
 	p.sent[id] = rel
 	return rel, nil
 }
 
-// restored gives columns the types back that they have not on the wire: Arrow has no HUGEINT.
-func restored(r relation) relation {
+// restored gives columns the types back that they do not have on the wire. Arrow has no HUGEINT, and a
+// column of DuckDB's type NULL, such as NULL or min(NULL), arrives as INTEGER: a text could no longer be
+// compared with it.
+func (p *planner) restored(ctx context.Context, r relation) (relation, error) {
+	untyped, err := p.untyped(ctx, r)
+	if err != nil {
+		return r, err
+	}
 	outputs := make([]string, len(r.columns))
 	changed := false
 	for i, c := range r.columns {
 		outputs[i] = duck.Identifier(c.name)
-		if c.kind == "HUGEINT" {
-			outputs[i], changed = fmt.Sprintf("CAST(%s AS HUGEINT) AS %s", outputs[i], outputs[i]), true
+		value := ""
+		switch {
+		case c.kind == "HUGEINT":
+			value = "CAST(" + outputs[i] + " AS HUGEINT)"
+		case untyped[c.name]:
+			value = "NULL"
+		default:
+			continue
 		}
+		outputs[i], changed = value+" AS "+outputs[i], true
 	}
 	if changed {
 		r.query = "SELECT " + strings.Join(outputs, ", ") + " FROM " + duck.Identifier(r.table)
 		r.table = ""
 	}
-	return r
+	return r, nil
+}
+
+// untyped returns the columns of a relation whose type is NULL. DESCRIBE reports these as INTEGER, and
+// typeof tells them apart.
+func (p *planner) untyped(ctx context.Context, r relation) (map[string]bool, error) {
+	var names, types []string
+	for _, c := range r.columns {
+		if c.kind == "INTEGER" {
+			names, types = append(names, c.name), append(types, "typeof(t."+duck.Identifier(c.name)+")")
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	// The outer join has one row, without computing any of the relation.
+	query := "SELECT " + strings.Join(types, ", ") + " FROM (SELECT 1) LEFT JOIN (SELECT * FROM " + r.from() + " LIMIT 0) AS t ON true"
+	_, rows, err := p.conn.Text(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	untyped := make(map[string]bool)
+	for i, name := range names {
+		untyped[name] = rows[0][i] == `"NULL"`
+	}
+	return untyped, nil
 }
 
 // unique returns a name that a stage or a table can have, and that is not taken yet.
@@ -111,10 +151,8 @@ func (p *planner) toAll(ctx context.Context, name string, r relation) (relation,
 func (p *planner) send(ctx context.Context, b *block, l layout) error {
 	for _, leaf := range b.leaves {
 		column, divided := l[leaf]
-		if !leaf.rel.divided {
-			if leaf.fixed || leaf.rel.query == "" {
-				continue
-			}
+		if !leaf.rel.divided && leaf.rel.query == "" { // Every task computes it.
+			continue
 		}
 		rel := leaf.rel
 		if rel.divided && !(divided && column == rel.key) {
@@ -130,7 +168,7 @@ func (p *planner) send(ctx context.Context, b *block, l layout) error {
 				return err
 			}
 		}
-		n, err := p.reference(ctx, rel, leaf.ref.alias)
+		n, err := p.reference(ctx, rel, leaf.ref.name)
 		if err != nil {
 			return err
 		}

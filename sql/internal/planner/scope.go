@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -8,15 +9,17 @@ import (
 
 // ref is a table that names of a scope refer to.
 type ref struct {
-	alias   string
+	alias   string // by which the query calls it
+	name    string // by which stages call it: no table of an enclosing block has the same
 	columns []column
 	leaf    *leaf
 	merged  map[string]bool // columns that USING has merged into those of a table before
+	hidden  bool            // the right side of a SEMI or ANTI JOIN, which only ON sees
 }
 
 func (r *ref) column(name string) (column, bool) {
 	for _, c := range r.columns {
-		if strings.EqualFold(c.name, name) {
+		if sameName(c.name, name) {
 			return c, true
 		}
 	}
@@ -28,6 +31,21 @@ type scope struct {
 	parent *scope
 	refs   []*ref
 	outer  bool // whether a name was found in a parent
+}
+
+// add adds a table. Its name differs from those of the blocks around.
+func (s *scope) add(r *ref, m mark) {
+	r.name = r.alias
+	depth := 0
+	for at := s.parent; at != nil; at = at.parent {
+		depth++
+		for _, other := range at.refs {
+			if sameName(other.name, r.alias) {
+				r.name = m.name(r.alias, depth)
+			}
+		}
+	}
+	s.refs = append(s.refs, r)
 }
 
 // place is a column of a table of a scope.
@@ -55,11 +73,11 @@ func (s *scope) here(names []string) (p place, found bool, err error) {
 	for _, r := range s.refs {
 		name := names[0]
 		if len(names) > 1 {
-			if !strings.EqualFold(r.alias, name) {
+			if !sameName(r.alias, name) {
 				continue
 			}
 			name = names[1]
-		} else if r.merged[strings.ToLower(name)] {
+		} else if r.hidden || r.merged[folded(name)] {
 			continue
 		}
 		c, ok := r.column(name)
@@ -74,4 +92,14 @@ func (s *scope) here(names []string) (p place, found bool, err error) {
 		p, found = place{r, c.name}, true
 	}
 	return p, found, nil
+}
+
+// table reports whether a table of a scope, or of one around it, has a name.
+func (s *scope) table(name string) bool {
+	for at := s; at != nil; at = at.parent {
+		if slices.ContainsFunc(at.refs, func(r *ref) bool { return sameName(r.alias, name) }) {
+			return true
+		}
+	}
+	return false
 }

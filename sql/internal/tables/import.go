@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,12 +48,18 @@ type importer struct {
 	done int
 }
 
-// Import writes a dataset of the rows of files. It returns the number of rows of each table.
+// Import writes a dataset of the rows of files. It returns the number of rows of each table. If it fails,
+// it leaves nothing.
 func Import(ctx context.Context, c Config) (rows map[string]int64, err error) {
 	s, err := New(c.Dir, c.Parts, c.Replicas, slices.Sorted(maps.Keys(c.Files)))
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Discard())
+		}
+	}()
 	const threads = 2
 	db, err := duck.Open(threads)
 	if err != nil {
@@ -71,7 +78,7 @@ func Import(ctx context.Context, c Config) (rows map[string]int64, err error) {
 			return nil, fmt.Errorf("table %s: %w", table, err)
 		}
 	}
-	return rows, i.Save()
+	return rows, i.Publish()
 }
 
 func (i *importer) table(ctx context.Context, table, files string) (int64, error) {

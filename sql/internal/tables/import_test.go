@@ -68,9 +68,49 @@ func TestImport(t *testing.T) {
 			t.Errorf("task %d: x is %s", task, got)
 		}
 	}
-	for _, files := range []string{in + "/nothing.csv", in + "/n.txt"} {
-		if _, err := tables.Import(t.Context(), tables.Config{Files: map[string]string{"t": files}, Parts: 1, Replicas: 1, Dir: t.TempDir()}); err == nil {
-			t.Errorf("%s is imported", files)
+}
+
+// An import that fails or was killed leaves nothing that the next one refuses, and a directory with
+// other files is left alone (case 104).
+func TestFailedImport(t *testing.T) {
+	in, parent := t.TempDir(), t.TempDir()
+	right := in + "/right.csv"
+	if err := os.WriteFile(right, []byte("id\n1\n2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(parent, "out")
+	imports := func(files map[string]string) error {
+		_, err := tables.Import(t.Context(), tables.Config{Files: files, Parts: 2, Replicas: 2, Dir: out})
+		return err
+	}
+	for _, wrong := range []string{in + "/nothing.csv", in + "/n.txt"} {
+		if err := imports(map[string]string{"a": right, "t": wrong}); err == nil {
+			t.Errorf("%s is imported", wrong)
 		}
+		if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+			t.Errorf("%v is left, %v", left, err)
+		}
+	}
+	// A killed import has left parts, and one of its places is published.
+	for _, dir := range []string{".unfinished-1/replica-1/a", "replica-0/a"} {
+		if err := os.MkdirAll(filepath.Join(out, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := imports(map[string]string{"a": right}); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(out)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("the dataset is %v, %v", entries, err)
+	}
+	if got := text(t.Context(), t, fmt.Sprintf("SELECT sum(id) FROM '%s/replica-1/a/*.parquet'", out)); got != "[[3]]" {
+		t.Errorf("the rows are %s", got)
+	}
+	if err := imports(map[string]string{"a": right}); err == nil || !strings.Contains(err.Error(), "choose a new or empty directory") {
+		t.Errorf("another import has replaced a dataset: %v", err)
+	}
+	if _, err := dataset.Open(out); err != nil {
+		t.Error(err)
 	}
 }

@@ -22,7 +22,7 @@ type Config struct {
 }
 
 // Generate writes a dataset, with the answers that one DuckDB gives to the known queries.
-func Generate(ctx context.Context, c Config) (*dataset.Dataset, error) {
+func Generate(ctx context.Context, c Config) (d *dataset.Dataset, err error) {
 	g, err := tpch.New(c.Scale)
 	if err != nil {
 		return nil, err
@@ -31,6 +31,11 @@ func Generate(ctx context.Context, c Config) (*dataset.Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, set.Discard())
+		}
+	}()
 	set.Scale = c.Scale
 	w := &writer{Config: c, generator: g, set: set}
 	if w.Progress == nil {
@@ -45,7 +50,7 @@ func Generate(ctx context.Context, c Config) (*dataset.Dataset, error) {
 	if set.Answers, err = answers(ctx, &set.Dataset); err != nil {
 		return nil, err
 	}
-	return &set.Dataset, set.Save()
+	return &set.Dataset, set.Publish()
 }
 
 // workers is how many parts are generated at the same time.

@@ -56,11 +56,12 @@ static int restore_neighbors(void *user, int task, pleach_input *input) {
 	return 0;
 }
 
-static void larger(void *user, void *into, const void *left, const void *right, size_t count) {
+static int larger(void *user, void *into, const void *left, const void *right, size_t count) {
 	const float *l = left, *r = right;
 	float *o = into;
 	CHECK(user == &rank);
 	for (size_t i = 0; i < count; i++) o[i] = l[i] > r[i] ? l[i] : r[i];
+	return 0;
 }
 
 static int nothing(void *user) {

@@ -143,6 +143,8 @@ static void unrestored(void) {
 
 /* Wrong arguments are errors, and the calls are not made. */
 static void arguments(void) {
+	CHECK(pleach_rank(NULL) == -1 && pleach_size(NULL) == -1 && pleach_owner(NULL, 0) == -1); /* case 104 */
+	CHECK(pleach_do(world, NULL) == PLEACH_INVALID && pleach_wait(NULL, 0) == PLEACH_INVALID && pleach_revoke(NULL) == PLEACH_INVALID);
 	char bytes[17];
 	pleach_call wrong[] = {
 		{.kind = 99},
@@ -162,12 +164,30 @@ static void arguments(void) {
 	end();
 }
 
+static int broken(void *user, void *into, const void *left, const void *right, size_t count) {
+	(void)user, (void)into, (void)left, (void)right, (void)count;
+	if (pleach_rank(world) != 0) return 0;
+	pleach_reason("the operator is broken");
+	return 7;
+}
+
+/* An operator that fails on one process ends the call on all, with its text (case 86). */
+static void operator_fails(void) {
+	double in[4] = {0}, out[4];
+	pleach_call sum = {.kind = PLEACH_ALLREDUCE, .type = PLEACH_F64, .op = PLEACH_USER, .combine = broken,
+		.in = in, .count = 4, .out = out, .out_count = 4};
+	int code = pleach_do(world, &sum);
+	CHECK(code == (pleach_rank(world) == 0 ? PLEACH_OPERATOR : PLEACH_ABORTED));
+	CHECK(contains(&sum.error, 0) && strstr(sum.error.text, "the operator is broken"));
+	end();
+}
+
 int main(int argc, char **argv) {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} cases[] = {{"fork", in_fork}, {"late", late}, {"signals", signaled}, {"mismatch", mismatch}, {"report", report},
-		{"unrestored", unrestored}, {"arguments", arguments}};
+		{"unrestored", unrestored}, {"arguments", arguments}, {"operator", operator_fails}};
 	pleach_error error;
 	if (pleach_world(NULL, &world, &error)) {
 		fprintf(stderr, "%s\n", error.text);

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package launch
+package door
 
 // OpenFileLimit returns how many files this process may have open, if the system
 // tells.
