@@ -178,8 +178,8 @@ cp: ## copy 1 GiB to 16 processes beside a chain and a loop of copies, in memory
 	go run ./cmd/pleach-lab bench cp --dir /dev/shm --members 16 --size 1073741824 --trials 3 --json
 	TMPDIR=/dev/shm PLEACH_BYTES=1073741824 PLEACH_MEMBERS=16 go test -count=1 -timeout 30m -run Killed -v ./internal/transfer
 
-.PHONY: storm
-storm: ## disturb one agent of five with 12,000 unfinished requests, long bodies, shards and strangers at once, and print figures as JSON
+.PHONY: storm-agent
+storm-agent: ## disturb one agent of five with 12,000 unfinished requests, long bodies, shards and strangers at once, and print figures as JSON
 	PLEACH_FULL=1 go test -count=1 -timeout 10m -run SecurityStorm -v ./internal/security
 
 .PHONY: flood

@@ -240,6 +240,15 @@ func (g *session) dispatch() {
 	}
 }
 
+// program is the program's handler, as the goroutines see it that receive frames.
+type program struct{ g *session }
+
+// Pending implements [transport.Program].
+func (p program) Pending() bool { return p.g.pending.Load() && !p.g.dispatching.Load() }
+
+// Dispatch implements [transport.Program].
+func (p program) Dispatch() { p.g.dispatch() }
+
 // dispatchOwn calls the program's handler for messages of this process, which no event of the
 // transport brings.
 func (g *session) dispatchOwn() {

@@ -242,7 +242,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
 	_, n.Precise = s.transport.(*tcp.Transport) // others may be in the virtual time of a test
 	if c.OnMessage != nil {
-		n.AfterUnlock = g.dispatch
+		n.Program = program{g}
 	}
 	if c.Static {
 		g.node = node.New(n)

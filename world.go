@@ -129,14 +129,18 @@ func (w *World) Finalize(ctx context.Context) error {
 	err := w.agreeToEnd(ctx)
 	if err == nil {
 		// All calls of all processes have returned. The second agreement tells that all
-		// processes know, so that none takes one that ends now for dead. If it fails,
-		// the job is still complete.
+		// processes know, so that none takes one that ends now for dead, and that the
+		// messages of tasks that were taken over have arrived. If it fails, the job is still
+		// complete.
 		w.link.Complete()
 		w.engine.KeepOwners()
 		w.current.DismissWaiting()
 		limited, cancel := context.WithTimeout(ctx, leaveTogether)
-		_ = w.agreeToEnd(limited)
+		_ = errors.Join(w.engine.Settle(limited), w.link.Flush(limited), w.agreeToEnd(limited))
 		cancel()
+		if d := w.engine.Divergence(); d != nil { // messages of tasks that were taken over have been compared
+			err = (*collective.DivergedError)(d)
+		}
 	}
 	return errors.Join(err, w.Abort())
 }

@@ -53,7 +53,16 @@ func wrongRestore(t *testing.T, c trial) (events []int, diverged bool) {
 			}
 			results[e.Rank()] += fmt.Sprint(out)
 		}
-		return Barrier(ctx, e)
+		if err := n.engines[e.Rank()].Settle(ctx); err != nil { // as World.Finalize does
+			return err
+		}
+		if err := Barrier(ctx, e); err != nil {
+			return err
+		}
+		if d := n.engines[e.Rank()].Divergence(); d != nil {
+			return (*DivergedError)(d)
+		}
+		return nil
 	})
 	n.mu.Lock()
 	defer n.mu.Unlock()

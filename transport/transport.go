@@ -10,7 +10,7 @@
 // an error immediately, so a dead or slow peer never delays another.
 //
 // The optional interfaces of this package are discovered by type assertion. A
-// Transport may also be a [Corker], a [VectorSender], a [Poller], an [AddressBook] or a [Roster]. A
+// Transport may also be a [Corker], a [VectorSender], a [Poller], a [Dispatcher], an [AddressBook] or a [Roster]. A
 // Handler may also be a [RequestHandler], a [BatchHandler] or a [BufferProvider].
 package transport
 
@@ -109,6 +109,22 @@ type Roster interface {
 	// process that is not in the view is refused, and learns it by a [RemovedError].
 	// A process that a later view has admitted waits for that view.
 	SetView(v View)
+}
+
+// Program is what a Handler's frames are for in the end: code that may take any time.
+type Program interface {
+	// Pending reports whether Dispatch has something to do.
+	Pending() bool
+	// Dispatch does it. It may block.
+	Dispatch()
+}
+
+// Dispatcher is a Transport that calls a [Program] on the goroutine that has received frames,
+// which saves waking another one. While a call lasts, it receives frames on another goroutine.
+type Dispatcher interface {
+	// SetProgram sets the program, before Start. It is called after frames that have arrived
+	// together.
+	SetProgram(Program)
 }
 
 // RequestHandler is a Handler that answers requests of clients. A client is a

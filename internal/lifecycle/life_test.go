@@ -744,6 +744,33 @@ func TestFounderWhosePlaceIsOver(t *testing.T) {
 	}
 }
 
+// A process does not begin a view whose other members may have lost their votes: a decision can
+// be found long after it was proposed.
+func TestBeginsOnlyWithAQuorumOfVotes(t *testing.T) {
+	view := viewOf(9, named(0, "a", 9, 11), named(1, "b", 9, 1))
+	for what, votes := range map[string]bool{"has its vote": true, "has lost its vote": false, "does not answer": false} {
+		d := drive(t, func(c *Config) { c.Expect, c.Place, c.Self = 2, place(three(7, 50)), named(1, "b", 0, 1) })
+		d.take()
+		d.m.Admitted(d.now, &membership.Answer{View: view, Rank: 1})
+		d.settle()
+		d.expect(what, "")
+		switch what {
+		case "has its vote":
+			d.introduce("a:1", of("a", control.Seated, nil, 11))
+		case "has lost its vote":
+			d.introduce("a:1", of("a", control.Candidate, nil, 12))
+			d.expect(what, "lifecycle.Forget lifecycle.Stand ")
+			continue
+		}
+		d.pass(d.now + viewTries*viewPause)
+		if votes {
+			d.expect(what, "lifecycle.Become ")
+		} else {
+			d.expect(what, "lifecycle.Hold ")
+		}
+	}
+}
+
 // Two members of a view may have had the same address.
 func TestTwoMembersOfOneAddress(t *testing.T) {
 	b, c := named(1, "b", 1, 11), named(2, "c", 1, 12)
@@ -751,6 +778,7 @@ func TestTwoMembersOfOneAddress(t *testing.T) {
 	d := seatedDriver(t)
 	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), b, c, named(3, "d", 1, 13)), Rank: 0})
 	d.settle()
+	d.introduce("c:1", of("c", control.Seated, nil, 12))
 	for i, a := range pending[control.View](d) {
 		d.reply(a, Reply{Err: errors.New("refused"), Gone: i != 1})
 	}

@@ -217,14 +217,15 @@ func (m *Machine) introduced(address string, r Reply) {
 	}
 	m.search.handle(m.now, address, i)
 	f := m.search.take()
-	if f.alone {
+	over := f.alone && (m.stage == seated || m.stage == beginning) // while entering, it has met a member
+	if over {
 		m.search.hold(nil, m.self.Nonce)
 		m.actions = append(m.actions, Forget{})
 	}
 	switch {
 	case f.place != nil:
 		m.hold(f.place)
-	case f.join && m.stage == seated:
+	case over, f.join && !f.alone && m.stage == seated:
 		m.stand()
 		if m.founder != nil && !f.alone { // a member has a later view: there is a group to join
 			m.joiner.begin(m.now, m.targets(), findingRounds)

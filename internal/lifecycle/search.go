@@ -37,7 +37,8 @@ type search struct {
 	contacts map[string]*contact // by address
 	order    []*contact          // in the order of asking
 	asked    int                 // questions on their way
-	found    map[string]string   // addresses by ID, as processes have told them
+	found    map[string]string   // addresses by ID, from introductions
+	marks    map[string][]uint64 // marks by ID, from introductions
 
 	joinable   protocol.Time // when a member was last met that lets this process join
 	joinableIn uint64        // the view of that member
@@ -68,7 +69,7 @@ type finding struct {
 
 // newSearch returns a search that begins at the seeds.
 func newSearch(self control.Contact, seeds []string) *search {
-	s := &search{self: self, contacts: make(map[string]*contact), found: make(map[string]string)}
+	s := &search{self: self, contacts: make(map[string]*contact), found: make(map[string]string), marks: make(map[string][]uint64)}
 	for _, seed := range seeds {
 		s.contact(seed)
 	}
@@ -172,6 +173,9 @@ func (s *search) handle(now protocol.Time, address string, i *control.Introducti
 		return
 	}
 	s.meet(control.Contact{ID: i.ID, Address: address})
+	if s.found[i.ID] != "" { // at most maxContacts
+		s.marks[i.ID] = i.Marks
+	}
 	for _, other := range i.Others {
 		s.contact(other.Address) // it introduces itself
 	}
@@ -198,6 +202,17 @@ func (s *search) compare(now protocol.Time, i *control.Introduction) {
 	case s.joinable == 0 || now-s.joinable > patience || s.joinableIn < i.View.Number:
 		s.result.place = membership.NewSeat(*self, *i.View, i.Decisions)
 	}
+}
+
+// votes reports whether the process of a member, which is another one than this, has shown
+// that it has the member's nonce, and therefore its vote.
+func (s *search) votes(m *membership.Member) bool {
+	return slices.Contains(s.marks[m.Identity], control.Mark(m.Identity, m.Nonce))
+}
+
+// voter notes that a member has answered as a seat, and therefore has its vote.
+func (s *search) voter(m *membership.Member) {
+	s.marks[m.Identity] = []uint64{control.Mark(m.Identity, m.Nonce)}
 }
 
 // count notes whether a process still has the vote that it has in the view of the place.

@@ -14,6 +14,11 @@ import (
 // whose address refuses connections is dead. One that is silent may have messages, so this
 // process waits for it for a while. Then it has to hold its place in the view, for the
 // others to go on without the silent one.
+//
+// The processes that were admitted together may have crashed since, and have lost their
+// disks or left: a vote of an old ballot can decide a view long after it was proposed. So a
+// process begins a view only if enough of its members have shown their nonces to decide the
+// next one. Otherwise it holds its place, which it gives up if their votes are lost.
 
 // A silent member is asked again after a pause, so many times.
 const (
@@ -48,7 +53,7 @@ func (m *Machine) runViews() {
 	}
 	v.due = protocol.Never // when all have answered
 	switch {
-	case len(v.members) == 0:
+	case len(v.members) == 0 && m.mayDecide():
 		// Its streams begin where the view does, as those of a process do that a member lets in.
 		// Otherwise it would want messages of views before, which others still know of.
 		d := m.place.Decisions()
@@ -57,6 +62,9 @@ func (m *Machine) runViews() {
 		m.hold(m.place)
 	default:
 		v.tries++
+		if len(v.members) == 0 {
+			v.due = m.now + viewPause // for introductions
+		}
 		v.asked = make(map[string]*membership.Member)
 		for _, o := range v.members {
 			address := m.Address(o)
@@ -64,6 +72,13 @@ func (m *Machine) runViews() {
 			m.ask(address, control.View{}, viewTimeout)
 		}
 	}
+}
+
+// mayDecide reports whether enough members of the view have shown that they can vote.
+func (m *Machine) mayDecide() bool {
+	return m.place.View.CanDecideWithout(func(o *membership.Member) bool {
+		return o.Rank != m.place.Self.Rank && !m.search.votes(o)
+	})
 }
 
 // viewReplied takes the answer of a member: it has messages, is a seat, is dead, or is
@@ -80,7 +95,9 @@ func (m *Machine) viewReplied(address string, r Reply) {
 	case r.Err == nil:
 		m.enterView()
 		return
-	case errors.As(r.Err, &again) && again.Rank == of.Rank && again.Incarnation == of.Incarnation, r.Gone:
+	case errors.As(r.Err, &again) && again.Rank == of.Rank && again.Incarnation == of.Incarnation:
+		m.search.voter(of)
+	case r.Gone:
 	default:
 		v.silent = append(v.silent, of)
 	}

@@ -26,6 +26,7 @@ type tape struct {
 	errs   []error // of sends to come
 	due    protocol.Time
 	closes int
+	calls  bool // there is a program, which is called on other goroutines
 }
 
 func (p *tape) note(format string, args ...any) { p.log = append(p.log, fmt.Sprintf(format, args...)) }
@@ -113,6 +114,9 @@ func started(t *testing.T, c node.Config) *node.Node {
 
 func expect(t *testing.T, p *tape, want ...string) {
 	t.Helper()
+	if p.calls {
+		synctest.Wait() // for calls of the program
+	}
 	if got := p.take(); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -156,16 +160,23 @@ func TestFramesAreSentAsTheTransportCan(t *testing.T) {
 	expect(t, p)
 }
 
+// program is one that always has something to do.
+type program func()
+
+func (program) Pending() bool { return true }
+
+func (f program) Dispatch() { f() }
+
 // Frames of a batch arrive at one time and are answered together; what follows a step is called
 // once, the last of it without the lock.
 func TestBatchesAreOneStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &tape{due: protocol.Never}
+		p := &tape{due: protocol.Never, calls: true}
 		var n *node.Node
 		n = started(t, node.Config{
 			Transport: p, Protocol: taped{p},
-			AfterStep:   func(protocol.Time) { p.note("step") },
-			AfterUnlock: func() { n.Look(func() { p.note("unlocked") }) },
+			AfterStep: func(protocol.Time) { p.note("step") },
+			Program:   program(func() { n.Look(func() { p.note("unlocked") }) }),
 		})
 		batches := p.Handler.(transport.BatchHandler)
 		batches.ReceiveMore(1, []byte("a"))
@@ -185,7 +196,7 @@ func TestBatchesAreOneStep(t *testing.T) {
 		_ = n.Do(func(protocol.Time) { n.Forget(2) })
 		p.take()
 		p.Handler.Receive(2, []byte("e"))
-		p.take()
+		expect(t, p, "e from 2 at 16", "step", "unlocked")
 		if got := n.Peer(2); got.FramesReceived != 1 {
 			t.Errorf("rank 2 is not forgotten: %+v", got)
 		}
@@ -201,7 +212,7 @@ func TestBatchesAreOneStep(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &tape{due: protocol.Never}
-		n := started(t, node.Config{Transport: p, Protocol: taped{p}, AfterUnlock: func() {}})
+		n := started(t, node.Config{Transport: p, Protocol: taped{p}, Program: program(func() {})})
 		began := time.Now()
 		for _, set := range [][]time.Duration{{time.Second}, {3 * time.Second}, {3 * time.Second, time.Second}, {time.Second, 3 * time.Second}} {
 			var due protocol.Time

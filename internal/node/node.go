@@ -57,9 +57,9 @@ type Config struct {
 	// sends that followed, with the time after them: the caller takes the results out
 	// of the protocol there.
 	AfterStep func(now protocol.Time)
-	// AfterUnlock, if not nil, is called after an event of the transport or the
-	// timer, without the lock.
-	AfterUnlock func()
+	// Program, if not nil, is called after an event of the transport or the timer, without
+	// the lock. A call that blocks does not hold up the node.
+	Program transport.Program
 	// Precise says that deadlines are in real time, to less than a millisecond.
 	Precise bool
 	// Watcher, if not nil, gets Up and Down before the protocol. It must not block.
@@ -85,6 +85,7 @@ type Node struct {
 	corker  transport.Corker       // the transport, if it is one
 	vectors transport.VectorSender // it too
 	poller  transport.Poller       // it too
+	beside  bool                   // the program is called on goroutines of its own
 	buffers BufferProvider         // the protocol, if it is one
 
 	yielder yielder
@@ -115,6 +116,12 @@ func New(c Config) *Node {
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.vectors, _ = c.Transport.(transport.VectorSender)
 	n.poller, _ = c.Transport.(transport.Poller)
+	if c.Program != nil {
+		d, ok := c.Transport.(transport.Dispatcher)
+		if n.beside = !ok; ok {
+			d.SetProgram(c.Program)
+		}
+	}
 	newAlarm := alarm.Coarse
 	if c.Precise {
 		newAlarm = alarm.Precise
@@ -158,9 +165,9 @@ func (n *Node) Look(f func()) {
 }
 
 // Poll takes frames of a peer that have arrived on the caller's goroutine; see
-// [transport.Poller]. With AfterUnlock it does nothing, because that may call the program.
+// [transport.Poller]. With a Program it does nothing, because its caller would have to call that.
 func (n *Node) Poll(peer protocol.Rank) (received, ok bool) {
-	if n.poller == nil || n.config.AfterUnlock != nil {
+	if n.poller == nil || n.config.Program != nil {
 		return false, false
 	}
 	return n.poller.Poll(peer)
@@ -173,10 +180,10 @@ func (n *Node) Rest() {
 	}
 }
 
-// unlocked calls AfterUnlock.
-func (n *Node) unlocked() {
-	if n.config.AfterUnlock != nil {
-		n.config.AfterUnlock()
+// dispatch calls the program on another goroutine, if it has something to do.
+func (n *Node) dispatch() {
+	if p := n.config.Program; p != nil && p.Pending() {
+		go p.Dispatch()
 	}
 }
 
@@ -257,7 +264,7 @@ func (n *Node) sendVector(to protocol.Rank, head, body []byte) error {
 // wake is called by the timer.
 func (n *Node) wake() {
 	n.yielder.yield()
-	defer n.unlocked()
+	defer n.dispatch()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.closed {
@@ -271,7 +278,7 @@ type handler Node
 
 func (h *handler) do(f func(now protocol.Time)) {
 	_ = (*Node)(h).Do(f) // a closed node ignores events
-	(*Node)(h).unlocked()
+	(*Node)(h).dispatch()
 }
 
 // Receive implements [transport.Handler].
@@ -299,8 +306,8 @@ func (h *handler) BufferFilled(from protocol.Rank, head, body []byte) {
 func (h *handler) receive(from protocol.Rank, head, body []byte, last bool) {
 	n := (*Node)(h)
 	n.step(from, head, body, last)
-	if last {
-		n.unlocked()
+	if last && n.beside {
+		n.dispatch()
 	}
 }
 

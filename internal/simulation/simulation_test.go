@@ -83,6 +83,14 @@ func TestSeedOfViewBegunAlone(t *testing.T) {
 	}
 }
 
+// A restarted process found the decision of a view whose only other member had left the group
+// since. It began that view, alone and without a quorum, and kept the others from a new group.
+func TestSeedOfDecisionFoundLate(t *testing.T) {
+	if r := Run(7_101_618, Options{Upgrade: true}); r.Err != nil {
+		t.Error(r.Err)
+	}
+}
+
 // Groups keep their promises also if some processes do what no correct one does.
 func TestStrangeUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 300, 30, Options{Strange: true}); total != nil {

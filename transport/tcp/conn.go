@@ -29,6 +29,7 @@ type conn struct {
 	rawConn *rawConn // nil: the writer goroutine writes everything.
 	polls   pollLock // Held by the goroutine that reads.
 	handler frameHandler
+	turn    turn // Whether that goroutine is in a call of the program.
 
 	certificates []*x509.Certificate // The peer's, with TLS.
 
@@ -63,7 +64,20 @@ func (c *conn) serve(incarnation uint64) {
 	p.handle(func(h transport.Handler) { h.Up(p.rank, incarnation) })
 	close(c.notified)
 
-	err := c.read()
+	c.handler = c.newFrameHandler()
+	if c.rawConn != nil {
+		c.rawConn.share(&c.polls)
+	}
+	c.serveFrames()
+}
+
+// serveFrames reads the connection to its end, unless another goroutine does so meanwhile.
+func (c *conn) serveFrames() {
+	p := c.peer
+	replaced, err := c.read()
+	if replaced {
+		return
+	}
 	if isGoodbye(err) {
 		c.yield()
 	}
@@ -100,25 +114,34 @@ func (c *conn) newFrameHandler() (f frameHandler) {
 	return f
 }
 
-// read passes frames to the handler until there is an error. While it waits for bytes,
-// others may do so, see poll.go.
-func (c *conn) read() error {
-	c.handler = c.newFrameHandler()
+// read passes frames to the handler until there is an error, or another goroutine reads on.
+// While it waits for bytes, others may do so, see poll.go.
+func (c *conn) read() (replaced bool, err error) {
+	for !replaced && err == nil {
+		if err = c.readToProgram(); err == nil {
+			replaced = c.dispatch()
+		}
+	}
+	return replaced, err
+}
+
+// readToProgram passes frames to the handler until the program has something to do.
+func (c *conn) readToProgram() error {
 	l := &c.polls
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.rawConn != nil {
-		c.rawConn.share(l)
-		l.open = true
-	}
-	defer func() { l.open = false }()
+	l.open = c.rawConn != nil
 	for {
 		err := c.passBatch()
 		switch {
 		case l.err != nil:
+			l.open = false
 			return l.err
 		case err != nil && err != errWoken:
+			l.open = false
 			return err
+		case c.peer.t.programs.pending():
+			return nil
 		}
 	}
 }

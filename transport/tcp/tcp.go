@@ -77,6 +77,7 @@ type Transport struct {
 	mapped    atomic.Int64 // Bytes of shared memory.
 	awake     awake
 	regular   regular
+	programs  programs
 }
 
 const (
@@ -187,6 +188,7 @@ func (t *Transport) Close() error {
 		return nil
 	}
 	t.regular.stop()
+	t.programs.check.stop()
 	err := t.listener.Close()
 	if c := t.cfg.Candidate; c != nil {
 		defer c.wg.Wait()

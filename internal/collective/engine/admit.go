@@ -53,7 +53,7 @@ func (c Comm) Admit(ctx context.Context) (Comm, error) {
 		return c, nil
 	}
 	if err := e.awaitFinished(ctx); err != nil {
-		return Comm{}, err
+		return Comm{}, fmt.Errorf("collective: Admit: %w", err)
 	}
 	return next.Comm(), next.Flush(ctx) // newcomers learn of the generation before its first call
 }
@@ -72,7 +72,7 @@ func (e *Engine) awaitFinished(ctx context.Context) error {
 		}
 		e.mu.Lock()
 		if ctx.Err() != nil {
-			return fmt.Errorf("collective: Admit waits for tasks that were taken over: %w", ctx.Err())
+			return fmt.Errorf("tasks that were taken over are not done: %w", ctx.Err())
 		}
 	}
 	return e.err

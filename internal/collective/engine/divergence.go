@@ -6,8 +6,10 @@ package engine
 // that a task's new owner sends.
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
+	"slices"
 )
 
 // A digest reads all of a message up to digestBytes, and of a longer one as much in blocks
@@ -87,4 +89,35 @@ func (e *Engine) handleDivergence(from int, h *header, body []byte) error {
 	}
 	e.diverge(found)
 	return nil
+}
+
+// Settle waits until the parts of tasks that this process has taken over are done in all calls,
+// and their messages sent.
+func (e *Engine) Settle(ctx context.Context) error {
+	if err := e.awaitFinished(ctx); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	nested := slices.Clone(e.comms.nested)
+	e.mu.Unlock()
+	for _, n := range nested {
+		if err := n.Settle(ctx); err != nil {
+			return err
+		}
+	}
+	return e.Flush(ctx)
+}
+
+// Divergence returns the error of the communicator or of one derived from it, or nil.
+// After all processes have called [Engine.Settle] and have received what was sent, it is final.
+func (e *Engine) Divergence() *DivergedError {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	err := e.divergence
+	for _, n := range e.comms.nested {
+		if err == nil {
+			err = n.Divergence()
+		}
+	}
+	return err
 }

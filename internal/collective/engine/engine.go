@@ -127,7 +127,7 @@ type Engine struct {
 	diverged bool
 	// divergence, if not nil, is that a task was restored with another input than it
 	// had, so that results are no longer the same everywhere. It ends every call.
-	divergence error
+	divergence *DivergedError
 	comms      comms
 	generation generation
 	sender     sender

@@ -21,6 +21,7 @@ type peers struct {
 	keepOwners bool           // no task moves any more, see [Engine.KeepOwners]
 	acked      uint64         // failures up to this view are acknowledged
 	status     map[int]*peerStatus
+	parts      map[int]part // by task that was taken over: its last one
 }
 
 // peerStatus is how far another process has come, as far as this one knows.
@@ -40,7 +41,7 @@ type peerStatus struct {
 
 func (p *peers) init(self, size int, view uint64) {
 	p.self, p.size, p.view, p.acked = self, size, view, view
-	p.failedIn, p.status = make(map[int]uint64), make(map[int]*peerStatus)
+	p.failedIn, p.status, p.parts = make(map[int]uint64), make(map[int]*peerStatus), make(map[int]part)
 }
 
 // of returns the status of a rank.

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"context"
+	"slices"
+)
 
 // Install takes in a view: its number, and the ranks in it. It must be called for every
 // view, in order. Survivors take over the tasks of failed processes, and run their parts
@@ -74,7 +77,8 @@ func (e *Engine) resetProgress() {
 }
 
 // startTakenOver starts the parts of tasks that this process has taken over, in a call
-// that it has made.
+// that it has made. The parts of a task run one after the other, as its former owner ran them:
+// a later one shows that the earlier ones are done, and their messages compared (divergence.go).
 func (e *Engine) startTakenOver(o *callState) {
 	if e.peers.owners == nil || o.err != nil || o.local.signature.Mode != RunThrough {
 		return
@@ -85,13 +89,31 @@ func (e *Engine) startTakenOver(o *callState) {
 		}
 		o.runs.set(id, false)
 		t := &Task{ID: id, N: e.config.Size, engine: e, call: o, ctx: callContext{e.ctx, o.untilEnd()}}
-		run := o.local.run
+		run, before, done := o.local.run, e.peers.parts[id], make(chan struct{})
+		e.peers.parts[id] = part{done, t.ctx.Done()}
 		e.work.Go(func() {
+			defer close(done)
+			before.await(t.ctx)
 			err := run(t)
 			e.mu.Lock()
 			defer e.mu.Unlock()
 			e.partDone(t, err)
 		})
+	}
+}
+
+// part is a part of a task that was taken over, in one call.
+type part struct{ done, needless <-chan struct{} }
+
+// await waits until the part is done or no longer needed.
+func (p part) await(ctx context.Context) {
+	if p.done == nil {
+		return // there is none
+	}
+	select {
+	case <-p.done:
+	case <-p.needless:
+	case <-ctx.Done():
 	}
 }
 
