@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,7 +66,26 @@ func startAgents(t *testing.T, together, apart int) (agents []*agentProcess) {
 	return agents
 }
 
-func (a *agentProcess) signal(s syscall.Signal) { _ = a.cmd.Process.Signal(s) }
+// signal sends a signal. A process that is to stop has stopped when it returns.
+func (a *agentProcess) signal(s syscall.Signal) {
+	_ = a.cmd.Process.Signal(s)
+	for s == syscall.SIGSTOP && !stopped(a.cmd.Process.Pid) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// stopped reports whether all threads of a process are stopped, or cannot be looked at.
+func stopped(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		_, state, ok := strings.Cut(string(stat), ") ")
+		if err == nil && ok && state[0] != 'T' {
+			return false
+		}
+	}
+	return true
+}
 
 // status is what pleach status --json prints, or nil if the agent does not answer yet.
 func (a *agentProcess) status() *statusJSON {
