@@ -105,7 +105,7 @@ func (g *session) flush(ctx context.Context) error {
 		return err
 	}
 	defer g.unlockSend()
-	if err := g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() }); err != nil {
+	if err := g.node.Do(func(protocol.Time) { g.machine.FlushBatch() }); err != nil {
 		return ErrClosed
 	}
 	return g.wait(ctx, g.written, func(protocol.Time) bool { return g.stream.Unwritten() == 0 })
@@ -120,9 +120,9 @@ func (g *session) write(ctx context.Context, topic string, piece []byte, left in
 			return true
 		}
 		if topic == "" {
-			written = g.inputs.Write(piece, left)
+			written = g.machine.Write(piece, left)
 		} else {
-			written = g.inputs.WriteTopic(topic, piece, left)
+			written = g.machine.WriteTopic(topic, piece, left)
 		}
 		if written == nil {
 			g.sentIn = g.view.Load().Number
@@ -130,7 +130,7 @@ func (g *session) write(ctx context.Context, topic string, piece []byte, left in
 		return !errors.Is(written, stream.ErrBusy)
 	})
 	if err = errors.Join(err, written); err != nil {
-		_ = g.node.Do(func(protocol.Time) { g.inputs.Abandon() })
+		_ = g.node.Do(func(protocol.Time) { g.machine.Abandon() })
 	}
 	return restarts, err
 }

@@ -265,7 +265,7 @@ func (g *session) evictRevoked(denied func(*membership.Member) bool) {
 			if m.Rank == g.self.Rank || !denied(m) {
 				continue
 			}
-			if err := g.inputs.Evict(now, m.Rank, m.Incarnation, membership.Revoked); err == nil {
+			if err := g.machine.Evict(now, m.Rank, m.Incarnation, membership.Revoked); err == nil {
 				g.log.Warn("member is revoked", "peer", m.Rank, "id", m.Identity, "view", v.Number)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport"
@@ -202,10 +201,6 @@ type Config struct {
 	Shape topology.Shape
 	// Limits bounds memory and message sizes.
 	Limits Limits
-	// RecordBytes is how much a member keeps in memory of what comes in, from its
-	// beginning, for [Group.WriteRecording]: frames with the messages in them, and calls of
-	// the program. Beyond it, nothing more is recorded. If zero, nothing is.
-	RecordBytes int
 	// Logger receives views, suspicions and connections that open and close. If
 	// nil, nothing is logged.
 	Logger *slog.Logger
@@ -398,8 +393,6 @@ func (c *Config) check(m mode) error {
 		{"Limits.Requests", c.Limits.Requests != 0, !static, "needs views: a static group has no Request"},
 		{"Limits.Requests", c.Limits.Requests < 0, false, "is negative"},
 		{"Limits.SharedBytes", c.Limits.SharedBytes != 0, c.Transport == nil, "is for TCP: Transport replaces it"},
-		{"RecordBytes", c.RecordBytes != 0, m != modeInspect && m != modeWorld, "is for groups: a World is not recorded"},
-		{"RecordBytes", c.RecordBytes < 0 || c.RecordBytes > record.MaxBytes, false, fmt.Sprintf("is %d: choose at most %d", c.RecordBytes, record.MaxBytes)},
 		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},
 	} {
 		if s.set && !s.ok {

@@ -46,7 +46,7 @@ func (s *source) step(messages int) {
 			s.sent++
 			s.stream.FlushBatch()
 			for _, head, body, ok := s.stream.Next(now); ok; _, head, body, ok = s.stream.Next(now) {
-				if err := s.g.session().inputs.Receive(now, 1, append(head, body...)); err != nil {
+				if err := s.g.session().machine.Receive(now, 1, append(head, body...)); err != nil {
 					s.t.Error(err)
 				}
 			}

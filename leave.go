@@ -47,7 +47,7 @@ func (g *session) leave(ctx context.Context) error {
 	if err := g.flushDirect(ctx); err != nil && g.sendErr() == nil {
 		return g.wrap("leave", err)
 	}
-	if err := g.node.Do(g.inputs.Leave); err != nil {
+	if err := g.node.Do(g.machine.Leave); err != nil {
 		return ErrClosed
 	}
 	select {
@@ -130,7 +130,7 @@ func (g *session) abort(ctx context.Context) error {
 
 // release ends the membership, and waits for all its goroutines.
 func (g *session) release() error {
-	_ = g.node.Do(func(protocol.Time) { g.inputs.FlushBatch() })
+	_ = g.node.Do(func(protocol.Time) { g.machine.FlushBatch() })
 	g.end(ErrClosed)
 	err := g.node.Close()
 	g.reaching.Wait()

@@ -138,7 +138,7 @@ func (g *session) prefetch(now protocol.Time) bool {
 		return g.replica.arrived != nil || g.replica.offering
 	}
 	filled := g.prefetched.Fill(func() {
-		g.inputs.DeliverEach(now, prefetch.Count, g.prefetched.add)
+		g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
 		for range prefetch.Count {
 			m, ok := g.deliverDirect()
 			if !ok {
@@ -158,7 +158,7 @@ func (g *session) prefetch(now protocol.Time) bool {
 func (g *session) handOver(now protocol.Time) {
 	if p := &g.prefetched; p.Drained.Load() {
 		if !g.stream.Withholding() {
-			p.Fill(func() { g.inputs.DeliverEach(now, prefetch.Count, p.add) })
+			p.Fill(func() { g.machine.DeliverEach(now, prefetch.Count, p.add) })
 		}
 		p.Drained.Store(!g.deliverable())
 	}
@@ -288,7 +288,7 @@ func (g *session) fetch() bool {
 // to take them may make the member send something: the step has sent its frames already.
 func (g *session) prefetchInStep(now protocol.Time) {
 	if g.config.State == nil && !g.dispatching.Load() && !g.stream.Withholding() {
-		g.prefetched.Extend(func(most int) { g.inputs.DeliverEach(now, most, g.prefetched.add) })
+		g.prefetched.Extend(func(most int) { g.machine.DeliverEach(now, most, g.prefetched.add) })
 	}
 	g.left.Store(g.deliverable())
 	g.pending.Store(true)

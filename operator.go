@@ -124,7 +124,7 @@ func (g *session) force(number uint64, ranks []protocol.Rank) error {
 			err = nil // another member was asked first, and it is done
 			return
 		}
-		if err = g.inputs.ForceView(now, ranks); err == nil {
+		if err = g.machine.ForceView(now, ranks); err == nil {
 			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
 		}
 	})
@@ -156,7 +156,7 @@ func Evict(ctx context.Context, c Config, address, id string) (View, error) {
 func (g *session) evict(from transport.Client, r control.Evict) error {
 	err := client.ErrNotAMember
 	_ = g.node.Do(func(now protocol.Time) {
-		err = g.inputs.Evict(now, r.Rank, r.Incarnation, membership.OperatorEvicted)
+		err = g.machine.Evict(now, r.Rank, r.Incarnation, membership.OperatorEvicted)
 	})
 	var names []string
 	if len(from.Certificates) > 0 {
@@ -208,7 +208,7 @@ func RaiseVersion(ctx context.Context, c Config, address string) (View, error) {
 // raise raises the version.
 func (g *session) raise(version uint16) error {
 	err := client.ErrNotAMember
-	_ = g.node.Do(func(now protocol.Time) { err = g.inputs.RaiseVersion(now, version) })
+	_ = g.node.Do(func(now protocol.Time) { err = g.machine.RaiseVersion(now, version) })
 	return err
 }
 

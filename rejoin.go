@@ -263,7 +263,7 @@ func (g *session) keepUnread() {
 		}
 		g.prefetched.Keep(func() {
 			for g.stream.Pending() > 0 {
-				g.inputs.DeliverEach(now, prefetch.Count, g.prefetched.add)
+				g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
 			}
 			for m, ok := g.deliverDirect(); ok; m, ok = g.deliverDirect() {
 				g.prefetched.Add(m)
@@ -272,7 +272,7 @@ func (g *session) keepUnread() {
 		for id, t := range g.topics {
 			t.prefetched.Keep(func() {
 				for g.stream.PendingTopic(id) > 0 {
-					g.inputs.DeliverTopicEach(now, id, prefetch.Count, t.prefetched.add)
+					g.machine.DeliverTopicEach(now, id, prefetch.Count, t.prefetched.add)
 				}
 			})
 		}

@@ -171,7 +171,7 @@ func (g *session) admit(ctx context.Context, from transport.Client, m membership
 			return
 		}
 		_ = g.node.Do(func(now protocol.Time) {
-			g.inputs.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
+			g.machine.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
 		})
 	})
 }

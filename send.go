@@ -72,7 +72,7 @@ func (g *session) makeDirect(s *initialState) {
 // post puts a message on the channel to a member.
 func (g *session) post(to protocol.Rank, head, body []byte, released func()) {
 	g.direct.posting = g.direct.stepping
-	err := g.inputs.SendDirect(to, head, body, func() {
+	err := g.machine.SendDirect(to, head, body, func() {
 		g.direct.arrived++
 		if released != nil {
 			released()
@@ -91,7 +91,7 @@ func (g *session) stepDirect() {
 		return
 	}
 	d.stepping, d.posting = true, false
-	for m, ok := g.inputs.DeliverDirect(); ok; m, ok = g.inputs.DeliverDirect() {
+	for m, ok := g.machine.DeliverDirect(); ok; m, ok = g.machine.DeliverDirect() {
 		if err := d.machine.Receive(m.From, m.Data); err != nil {
 			g.log.Warn("message refused", "error", err)
 		}
@@ -189,7 +189,7 @@ func (g *session) deliverDirect() (Message, bool) {
 // flushDirect waits until what was sent to single members has arrived.
 func (g *session) flushDirect(ctx context.Context) error {
 	return g.waitRoom(ctx, func() error {
-		if !g.inputs.FlushDirect() {
+		if !g.machine.FlushDirect() {
 			return p2p.ErrBusy
 		}
 		return nil

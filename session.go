@@ -23,7 +23,6 @@ import (
 	"github.com/pleach-go/pleach/internal/node"
 	"github.com/pleach-go/pleach/internal/notify"
 	"github.com/pleach-go/pleach/internal/peers"
-	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -57,18 +56,9 @@ type session struct {
 
 // protocols are the machines and what drives them.
 type protocols struct {
-	node     *node.Node
-	machine  *member.Machine  // used only within node.Do, to look at
-	inputs   inputs           // the same, or what records it: whatever changes the machine goes there
-	recorder *record.Recorder // nil: none
-	stream   *stream.Member   // its streams, likewise
-}
-
-// inputs are all calls that change the machine.
-type inputs interface {
-	node.Protocol
-	node.BufferProvider // the machine provides the memory for long frames, too
-	record.Inputs
+	node    *node.Node
+	machine *member.Machine // used only within node.Do
+	stream  *stream.Member  // the machine's streams; used only within node.Do
 }
 
 // network is what the group uses of its transport.
@@ -168,9 +158,9 @@ func (g *session) afterStep(now protocol.Time) {
 	g.checkImpaired(now)
 	if received := g.received.Load(); received != g.noted && g.machine.Slow() {
 		g.noted = received
-		g.inputs.Received(now)
+		g.machine.Received(now)
 	}
-	g.inputs.Settle(now)
+	g.machine.Settle(now)
 }
 
 // Rank returns this process's rank.
@@ -222,7 +212,8 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	g.addresses, _ = s.transport.(transport.AddressBook)
 	g.elsewhere = s.elsewhere
 	g.roster, _ = s.transport.(transport.Roster)
-	if err := g.makeMachine(g.memberConfig(s, u)); err != nil {
+	var err error
+	if g.machine, err = member.New(g.memberConfig(s, u)); err != nil {
 		return nil, err
 	}
 	g.stream = g.machine.Stream()
@@ -231,15 +222,15 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	g.catchUp = catchup.New(catchup.Config{
 		Client: g.client, Self: g.self, Logger: g.log, Life: g.life, Go: g.asking.Go, Tell: c.Expect > 0,
 		View: g.view.Load, Lost: func() bool { return g.quorumErr.Load() != nil }, Meet: g.meet,
-		Do: func(f func(protocol.Time, *member.Machine, catchup.Inputs)) error {
-			return g.node.Do(func(now protocol.Time) { f(now, g.machine, g.inputs) })
+		Do: func(f func(protocol.Time, *member.Machine)) error {
+			return g.node.Do(func(now protocol.Time) { f(now, g.machine) })
 		},
 	})
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	g.makeCurrent()
 	g.announce(gap)
-	n := node.Config{Transport: s.transport, Protocol: g.inputs, AfterStep: g.afterStep, Logger: g.log}
+	n := node.Config{Transport: s.transport, Protocol: g.machine, AfterStep: g.afterStep, Logger: g.log}
 	_, n.Precise = s.transport.(*tcp.Transport) // others may be in the virtual time of a test
 	if c.OnMessage != nil {
 		n.Program = program{g}
@@ -314,25 +305,11 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 		g.asking.Go(g.followFiles)
 	}
 	return g.node.Do(func(now protocol.Time) {
-		g.inputs.Start(now)
+		g.machine.Start(now)
 		if g.config.Meta != g.self.Meta { // it has begun together with others, which do not know it
-			_ = g.inputs.SetMeta(now, g.config.Meta) // its length was checked
+			_ = g.machine.SetMeta(now, g.config.Meta) // its length was checked
 		}
 	})
-}
-
-// makeMachine makes the machine, and what records it if that is asked for.
-func (g *session) makeMachine(c member.Config) (err error) {
-	if g.config.RecordBytes == 0 {
-		g.machine, err = member.New(c)
-		g.inputs = g.machine
-		return err
-	}
-	if g.recorder, err = record.New(c, time.Now().UnixNano(), g.config.RecordBytes); err != nil {
-		return err
-	}
-	g.machine, g.inputs = g.recorder.Machine, g.recorder
-	return nil
 }
 
 // heartbeatTimes is how this member exchanges heartbeats.
@@ -346,7 +323,7 @@ func (g *session) handleSilence(r protocol.Rank, silent bool) { g.detection.Sile
 // handleReport passes a detector's report to the member.
 func (g *session) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
-		g.inputs.Report(now, member.Report{
+		g.machine.Report(now, member.Report{
 			Rank: r.Rank, Incarnation: r.Incarnation, Alive: r.Alive, Silent: errors.Is(r.Cause, detect.ErrSilent), Cause: r.Cause,
 		})
 	})
@@ -354,12 +331,12 @@ func (g *session) handleReport(r detect.Report) {
 
 // removed says that a member of a later view does not let this process connect.
 func (g *session) removed(view uint64, holder *membership.Member) {
-	_ = g.node.Do(func(now protocol.Time) { g.inputs.Removed(now, view, holder) })
+	_ = g.node.Do(func(now protocol.Time) { g.machine.Removed(now, view, holder) })
 }
 
 // saved says that the vote of this member is on the disk, or why it is not.
 func (g *session) saved(err error) {
-	_ = g.node.Do(func(now protocol.Time) { g.inputs.Saved(now, err) })
+	_ = g.node.Do(func(now protocol.Time) { g.machine.Saved(now, err) })
 }
 
 // impairedPeriod is how long a process counts as impaired after an error of its own at
@@ -381,5 +358,5 @@ func (g *session) checkImpaired(now protocol.Time) {
 	if !impaired { // otherwise the transport has logged why
 		g.log.Info("connections can be opened again", "after", err)
 	}
-	g.inputs.SetImpaired(now, impaired)
+	g.machine.SetImpaired(now, impaired)
 }

@@ -130,8 +130,8 @@ func (g *session) waitStable(ctx context.Context, processed bool) (Receipt, erro
 	}
 	var sentIn uint64
 	if g.node.Do(func(now protocol.Time) {
-		if upTo, sentIn = g.inputs.Poll(now), g.sentIn; processed {
-			g.inputs.PollProcessed(now)
+		if upTo, sentIn = g.machine.Poll(now), g.sentIn; processed {
+			g.machine.PollProcessed(now)
 		}
 	}) != nil {
 		return receipt, ErrClosed
@@ -337,9 +337,9 @@ func (g *session) noteProcessed() {
 
 // reportProcessed tells the machine what the program has processed. It is called within node.Do.
 func (g *session) reportProcessed(now protocol.Time) {
-	g.inputs.NoteProcessed(now, 0, g.progress.Position())
+	g.machine.NoteProcessed(now, 0, g.progress.Position())
 	for id, t := range g.topics {
-		g.inputs.NoteProcessed(now, id, t.progress.Position())
+		g.machine.NoteProcessed(now, id, t.progress.Position())
 	}
 }
 
@@ -462,7 +462,7 @@ func (g *session) makeCurrent() {
 	}
 	g.current = current.New(current.Config{
 		Self: g.self.Rank, Direct: g.direct.machine, Stream: g.stream, View: g.view.Load, Misses: g.missesState,
-		FlushBatch: func() { g.inputs.FlushBatch() }, Go: g.asking.Go, Life: g.life,
+		FlushBatch: func() { g.machine.FlushBatch() }, Go: g.asking.Go, Life: g.life,
 		Do:  func(f func(protocol.Time)) error { return g.node.Do(f) },
 		Now: func() protocol.Time { return g.node.Now() },
 	})

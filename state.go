@@ -209,7 +209,7 @@ func (g *session) restoreState() bool {
 		g.progress.Complete(g.replica.first)
 		g.wakeTopics()
 		g.changed.Notify()
-		g.inputs.SetSynced(now)
+		g.machine.SetSynced(now)
 	}) == nil
 }
 

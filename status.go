@@ -3,7 +3,6 @@ package pleach
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/pleach-go/pleach/internal/door"
 	"github.com/pleach-go/pleach/internal/member"
 	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/internal/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -330,26 +328,4 @@ func (g *session) stats() Stats {
 		Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused, Views: g.machine.ViewCount(),
 		CorrectionDelay: time.Duration(s.Delay), Traffic: Traffic(g.node.Traffic()),
 	}
-}
-
-// WriteRecording writes what has come into this member since it began, up to
-// Config.RecordBytes. The command pleach-lab replay runs the same protocols over it, to the
-// same state. A recording contains the messages of the group. WriteRecording may be called
-// more than once, and after Close. It returns an error if nothing was recorded: without
-// RecordBytes, and in a member that voted again after a restart (Config.DataDir).
-func (g *Group) WriteRecording(w io.Writer) error { return g.session().writeRecording(w) }
-
-func (g *session) writeRecording(w io.Writer) error {
-	switch {
-	case g.config.RecordBytes == 0:
-		return g.wrap("write recording", errors.New("nothing was recorded: set Config.RecordBytes"))
-	case g.recorder == nil:
-		return g.wrap("write recording", errors.New("nothing was recorded: this member has taken its seat again after a restart"))
-	}
-	var s *record.Snapshot
-	if g.node.Do(func(protocol.Time) { s = g.recorder.Snapshot() }) != nil {
-		s = g.recorder.Snapshot() // the node is closed: nothing changes the member any more
-	}
-	_, err := s.WriteTo(w)
-	return g.wrap("write recording", err)
 }

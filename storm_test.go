@@ -284,7 +284,7 @@ func (s *storm) admit(candidate membership.Member) member.JoinAnswer {
 		s.mu.Unlock()
 		answers := make(chan member.JoinAnswer, 1)
 		_ = seed.session().node.Do(func(now protocol.Time) {
-			seed.session().inputs.Join(now, candidate, false, func(a member.JoinAnswer) { answers <- a })
+			seed.session().machine.Join(now, candidate, false, func(a member.JoinAnswer) { answers <- a })
 		})
 		select {
 		case a := <-answers:

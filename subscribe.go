@@ -99,7 +99,7 @@ func (g *Group) newSubscription(name string, given bool) *Subscription {
 // subscribe subscribes in this membership. It is called within node.Do, or before the member
 // begins.
 func (g *session) subscribe(t *Subscription, gap *Gap) {
-	id := g.inputs.Subscribe(t.name)
+	id := g.machine.Subscribe(t.name)
 	g.topics[id] = t
 	t.progress.Begin(g.view.Load().Number, gap != nil, false)
 	t.at.Store(&enrollment{g, id})
@@ -189,7 +189,7 @@ func (t *Subscription) prefetch(now protocol.Time) bool {
 	if g.replica.lacking {
 		return false
 	}
-	filled := t.prefetched.Fill(func() { g.inputs.DeliverTopicEach(now, at.id, prefetch.Count, t.prefetched.add) })
+	filled := t.prefetched.Fill(func() { g.machine.DeliverTopicEach(now, at.id, prefetch.Count, t.prefetched.add) })
 	left := g.stream.PendingTopic(at.id) > 0
 	if left {
 		notify.Signal(t.arrived)
@@ -204,7 +204,7 @@ func (t *Subscription) handOver(now protocol.Time) {
 	at := t.at.Load()
 	if g, p := at.session, &t.prefetched; p.Drained.Load() {
 		if !g.stream.Withholding() {
-			p.Fill(func() { g.inputs.DeliverTopicEach(now, at.id, prefetch.Count, p.add) })
+			p.Fill(func() { g.machine.DeliverTopicEach(now, at.id, prefetch.Count, p.add) })
 		}
 		p.Drained.Store(g.stream.PendingTopic(at.id) == 0)
 	}
@@ -225,7 +225,7 @@ func (t *Subscription) Close() error {
 	_ = s.node.Do(func(now protocol.Time) { // otherwise the membership has ended, and the subscription with it
 		id := t.at.Load().id
 		delete(s.topics, id)
-		s.inputs.Unsubscribe(now, id)
+		s.machine.Unsubscribe(now, id)
 	})
 	t.prefetched.Drop()
 	t.prefetched.Drained.Store(false) // a goroutine that receives finds it closed

@@ -97,7 +97,7 @@ func (g *session) broadcastTraced(ctx context.Context, topic string, data []byte
 	}
 	defer func() { <-g.tracing.lock }()
 	defer func() { _ = g.node.Do(func(protocol.Time) { g.tracing.trace = nil }) }()
-	if err := g.broadcast(ctx, topic, data, g.inputs.Trace); err != nil {
+	if err := g.broadcast(ctx, topic, data, g.machine.Trace); err != nil {
 		return nil, err
 	}
 	return g.awaitArrivals(ctx)

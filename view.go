@@ -267,7 +267,7 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 		return ctx.Err()
 	}
 	var refused error
-	if err := g.node.Do(func(now protocol.Time) { refused = g.inputs.SetMeta(now, meta) }); err != nil {
+	if err := g.node.Do(func(now protocol.Time) { refused = g.machine.SetMeta(now, meta) }); err != nil {
 		return ErrClosed
 	}
 	for refused == nil {

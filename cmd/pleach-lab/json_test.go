@@ -21,8 +21,6 @@ import (
 	"github.com/pleach-go/pleach/internal/cli/clitest"
 	"github.com/pleach-go/pleach/internal/experiments/reproduce"
 	"github.com/pleach-go/pleach/internal/experiments/tune"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/record"
 	"github.com/pleach-go/pleach/logp"
 )
 
@@ -34,7 +32,6 @@ func TestGoldenJSONFields(t *testing.T) {
 		"tree":        []byte(printed(t, "tree", "-P", "4", "--fail", "1", "--json")),
 		"tune":        tuneJSON(t),
 		"reproduce":   clitest.WrittenBy(t, func(w io.Writer) error { return reproduce.WriteClaims(w, clitest.Filled[[]reproduce.Claim]()) }),
-		"replay":      replayJSON(t),
 		"bench broadcast": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&broadcastCommand{json: true}).write(w, clitest.Filled[[]broadcast.Result]())
 		}),
@@ -95,14 +92,3 @@ func tuneJSON(t *testing.T) []byte {
 	})
 }
 
-func replayJSON(t *testing.T) []byte {
-	return clitest.WrittenBy(t, func(w io.Writer) error {
-		r := &replayCommand{json: true}
-		if err := r.writeEvent(w, clitest.Filled[record.Event]()); err != nil {
-			return err
-		}
-		state := clitest.Filled[record.State]()
-		state.View.Members = membership.MembersOf(membership.Member{})
-		return r.writeEnd(w, &record.Recording{}, &record.Result{State: state})
-	})
-}

@@ -1,6 +1,6 @@
 // Command pleach-lab is the laboratory: it draws broadcast trees, simulates
-// broadcasts, tunes them to a network, reproduces papers, measures Pleach beside other
-// systems and replays recordings.
+// broadcasts, tunes them to a network, reproduces papers, and measures Pleach beside
+// other systems.
 package main
 
 import (
@@ -18,11 +18,10 @@ func newRoot() *cobra.Command {
 		Use:   "pleach-lab",
 		Short: "Draw, simulate and measure broadcasts that finish although processes die",
 		Long: `Draw the trees of Pleach, simulate broadcasts in the LogP model, choose settings for a
-network, reproduce the papers, measure groups on this host, and replay what a member
-has recorded. The command pleach runs groups.`,
+network, reproduce the papers, and measure groups on this host. The command pleach runs groups.`,
 		Example: `  pleach-lab tree --shape lame:3 -P 9
   pleach-lab sim --shape optimal -P 65536 --faults 1%
   pleach-lab bench broadcast --members 32`,
 	}
-	return cli.Root(root, newTree(), newSim(), newTune(), newReproduce(), newBench(), newReplay(), newWorker())
+	return cli.Root(root, newTree(), newSim(), newTune(), newReproduce(), newBench(), newWorker())
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -30,7 +29,7 @@ const (
 type joinCommand struct {
 	groupFlags
 	listen, advertise, id, domain string
-	dataDir, record               string
+	dataDir                       string
 	create, replace, json         bool
 	expect                        int
 	verbose                       bool
@@ -70,7 +69,6 @@ that.`,
 	f.StringVar(&j.id, "id", "", "`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
 	f.BoolVar(&j.replace, "replace", false, "take the place of a live member with the same --id, which ends; a member that is gone is replaced in any case")
 	f.StringVar(&j.dataDir, "data-dir", "", "`folder` in which this member keeps its vote, so that it counts again after a restart")
-	f.StringVar(&j.record, "record", "", "`file` that gets, in the end, what came into this member: see pleach-lab replay")
 	f.StringVar(&j.domain, "failure-domain", "", "failure `domain` of this member, such as its rack or zone")
 	// The names of these flags before 0.2.
 	for old, name := range map[string]string{"found": "create", "address": "listen", "identity": "id", "domain": "failure-domain"} {
@@ -121,12 +119,6 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it (--verbose says more)\n", j.expect)
 		timed = ctx // the others may be started much later
 	}
-	recording, err := j.openRecording(&c)
-	if err != nil {
-		cancel()
-		return cli.Failure(err)
-	}
-	defer recording.Close()
 	group, err := j.begin(timed, c, seeds)
 	cancel()
 	switch {
@@ -137,27 +129,7 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	}
 	defer group.Close()
 	t := &session{group: group, flags: j.arguments(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: j.json}
-	err = t.run(ctx, cmd.InOrStdin())
-	if recording != nil {
-		_ = group.Close() // so that its end is recorded
-		if writeErr := errors.Join(cli.Buffered(recording, group.WriteRecording), recording.Close()); writeErr != nil {
-			return cli.Failure(errors.Join(err, writeErr))
-		}
-	}
-	return err
-}
-
-// recordBytes bounds a recording. It takes memory only as it grows.
-const recordBytes = 256 << 20
-
-// openRecording has the member recorded, if that is asked for. The file is opened first:
-// it is too late in the end.
-func (j *joinCommand) openRecording(c *pleach.Config) (*os.File, error) {
-	if j.record == "" {
-		return nil, nil
-	}
-	c.RecordBytes = recordBytes
-	return os.OpenFile(j.record, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) // it has messages in it
+	return t.run(ctx, cmd.InOrStdin())
 }
 
 // begin creates a group or joins one.

@@ -62,7 +62,6 @@ var rules = []rule{
 	{pkg: "internal/alarm"},
 	{pkg: "internal/current", may: []string{"protocol", "internal/direct", "internal/freshness", "internal/membership", "internal/stream"}},
 	{pkg: "internal/node", may: []string{"protocol", "transport", "internal/alarm", "internal/wire", "detect"}},
-	{pkg: "internal/record", may: []string{"protocol", "topology", "internal/stream", "internal/membership", "internal/heartbeat", "internal/p2p", "internal/member"}},
 	{pkg: "internal/wire", may: []string{"protocol"}},
 	{pkg: "detect", may: []string{"protocol"}},
 	{pkg: "bootstrap", may: []string{"protocol"}},
@@ -80,7 +79,7 @@ var rules = []rule{
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
 		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
-		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/record", "internal/collective/engine", "internal/collective/loggp",
+		"internal/stream", "internal/membership", "internal/heartbeat", "internal/founding", "internal/lifecycle", "internal/control", "internal/p2p", "internal/direct", "internal/member", "internal/collective/engine", "internal/collective/loggp",
 		"internal/door", "internal/node", "internal/wire", "internal/notify", "internal/dedup", "internal/prefetch", "internal/job", "internal/operator", "internal/folder",
 		"internal/client", "internal/current", "internal/entry", "internal/catchup", "internal/peers",
 	}},

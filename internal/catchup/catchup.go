@@ -52,14 +52,8 @@ type Config struct {
 	Lost func() bool             // reports whether the quorum is lost
 	// Meet takes where a process says that it is, within Do.
 	Meet func(control.Contact)
-	// Do calls a function with the member's machine, and with what takes its inputs.
-	Do func(func(now protocol.Time, m *member.Machine, in Inputs)) error
-}
-
-// Inputs takes what other processes know.
-type Inputs interface {
-	Removed(now protocol.Time, view uint64, holder *membership.Member)
-	Learn(now protocol.Time, d membership.Decisions) error
+	// Do calls a function with the member's machine.
+	Do func(func(now protocol.Time, m *member.Machine)) error
 }
 
 // Member keeps a member in touch.
@@ -154,7 +148,7 @@ func (g *Member) askSeed(seed string) {
 	if err != nil {
 		return
 	}
-	_ = g.Do(func(now protocol.Time, m *member.Machine, in Inputs) {
+	_ = g.Do(func(now protocol.Time, m *member.Machine) {
 		for _, c := range append(i.Others, i.Contact) {
 			g.Meet(c)
 		}
@@ -165,9 +159,9 @@ func (g *Member) askSeed(seed string) {
 		case removed && i.Role == control.Candidate: // what it was in may be another group of this name
 		case removed:
 			g.Logger.Warn("the group has gone on without this member", "view", m.View().Number, "seed", seed, "itsView", i.View.Number)
-			in.Removed(now, i.View.Number, i.View.Successor(&g.Self))
+			m.Removed(now, i.View.Number, i.View.Successor(&g.Self))
 		case behind:
-			_ = in.Learn(now, i.Decisions)
+			_ = m.Learn(now, i.Decisions)
 		}
 	})
 }
@@ -204,7 +198,7 @@ var errCatchesUp = errors.New("it requests the decisions")
 // this member does so already.
 func (g *Member) Begin(view uint64, address string) error {
 	stuck := false
-	_ = g.Do(func(_ protocol.Time, m *member.Machine, _ Inputs) { stuck = m.Stuck() })
+	_ = g.Do(func(_ protocol.Time, m *member.Machine) { stuck = m.Stuck() })
 	if !stuck {
 		return &control.Refusal{Status: control.Retry, Text: member.ErrGoesOn.Error()}
 	}
@@ -224,7 +218,7 @@ func (g *Member) With(view uint64, address string) {
 	for tries := 0; tries < catchUpTries && g.Life.Err() == nil && g.View().Number < view; tries++ {
 		d, err := g.Decisions(address)
 		if err == nil {
-			_ = g.Do(func(now protocol.Time, _ *member.Machine, in Inputs) { err = in.Learn(now, d) })
+			_ = g.Do(func(now protocol.Time, m *member.Machine) { err = m.Learn(now, d) })
 		}
 		if errors.Is(err, member.ErrGoesOn) {
 			return
