@@ -91,4 +91,3 @@ func tuneJSON(t *testing.T) []byte {
 		return (&tuneCommand{json: true}).writeJSON(cmd, &q, &a, &calibration{calls: collectiveCalibration{tasks: 8, hosts: 2}})
 	})
 }
-
