@@ -15,7 +15,11 @@ import (
 
 const onceProgram = "once "
 
-// runOnce writes the result of a job to a file, slowly.
+// allowed ends the name of the file that allows a writer to write.
+const allowed = ".allowed"
+
+// runOnce writes the result of a job to a file. A writer that the test does not kill waits
+// until the test allows it to write.
 func runOnce(ctx context.Context, file string) error {
 	w, err := pleach.NewWorld(ctx, pleach.Config{})
 	if err != nil {
@@ -28,7 +32,9 @@ func runOnce(ctx context.Context, file string) error {
 	}
 	err = collective.Once(ctx, w, func(context.Context) error {
 		fmt.Println("writing")
-		time.Sleep(20 * time.Millisecond)
+		for _, err := os.Stat(file + allowed); err != nil; _, err = os.Stat(file + allowed) {
+			time.Sleep(time.Millisecond)
+		}
 		return os.WriteFile(file, fmt.Append(nil, sum), 0o644)
 	})
 	if err != nil {
@@ -62,6 +68,9 @@ func TestResultOutlivesWriters(t *testing.T) {
 							killed = true
 							_ = p.cmd.Process.Kill()
 						default:
+							if err := os.WriteFile(file+allowed, nil, 0o600); err != nil {
+								t.Error(err)
+							}
 						}
 					}
 				}
