@@ -15,7 +15,7 @@ import (
 
 	"github.com/pleach-go/pleach/bootstrap"
 	"github.com/pleach-go/pleach/internal/collective/engine"
-	"github.com/pleach-go/pleach/internal/job"
+	"github.com/pleach-go/pleach/internal/driver/job"
 )
 
 // Errors of a process that replaces another one.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pleach-go/pleach/internal/current"
-	"github.com/pleach-go/pleach/internal/direct"
+	"github.com/pleach-go/pleach/internal/driver/rounds"
+	"github.com/pleach-go/pleach/internal/machine/unicast"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -66,7 +66,7 @@ func (h *handlers) find(name string) func(context.Context, Request) ([]byte, err
 // serving is what ends the contexts of the requests that are being served.
 type serving struct {
 	mu      sync.Mutex
-	cancels map[direct.Caller]context.CancelFunc
+	cancels map[unicast.Caller]context.CancelFunc
 }
 
 // Handle serves the requests of a name with a function, which several goroutines call at
@@ -88,8 +88,8 @@ func (g *Group) Handle(name string, f func(ctx context.Context, r Request) ([]by
 	}
 }
 
-// Request asks the member of a rank, whose handler of the name (see [Group.Handle]) gives
-// the reply. It needs no timeout: if the receiver dies or leaves, Request returns a
+// Request asks a member, as [Group.Send] finds it, whose handler of the name (see
+// [Group.Handle]) gives the reply. It needs no timeout: if the receiver dies or leaves, Request returns a
 // [*GoneError] as soon as there is a view without it, and a [*QuorumError] if there cannot
 // be one because too few members are reachable. The request may have been served then, or
 // not. If the receiver has no reply, the error is a [*RequestError].
@@ -98,20 +98,20 @@ func (g *Group) Handle(name string, f func(ctx context.Context, r Request) ([]by
 // If ctx ends first, the handler is told by its context. The caller may reuse data, and
 // owns the reply. Requests and replies may overtake each other and what Send sends. As
 // Send does, Request needs views.
-func (g *Group) Request(ctx context.Context, to int, name string, data []byte) ([]byte, error) {
+func (g *Group) Request(ctx context.Context, to Member, name string, data []byte) ([]byte, error) {
 	s := g.session()
 	reply, err := s.request(ctx, to, name, slices.Clone(data))
 	return reply, s.wrap("request", err)
 }
 
-func (g *session) request(ctx context.Context, to int, name string, data []byte) ([]byte, error) {
-	if len(name) > direct.MaxName {
-		return nil, fmt.Errorf("a name of %d bytes is too long: %d at most", len(name), direct.MaxName)
+func (g *session) request(ctx context.Context, to Member, name string, data []byte) ([]byte, error) {
+	if len(name) > unicast.MaxName {
+		return nil, fmt.Errorf("a name of %d bytes is too long: %d at most", len(name), unicast.MaxName)
 	}
-	replies := make(chan direct.Reply, 1)
+	replies := make(chan unicast.Reply, 1)
 	var number uint64
 	err := g.tryDirect(ctx, to, data, func() (err error) {
-		number, err = g.direct.machine.Request(protocol.Rank(to), name, data, func(r direct.Reply) { replies <- r })
+		number, err = g.direct.machine.Request(protocol.Rank(to.Rank), name, data, func(r unicast.Reply) { replies <- r })
 		return err
 	})
 	if err != nil {
@@ -119,7 +119,7 @@ func (g *session) request(ctx context.Context, to int, name string, data []byte)
 	}
 	select {
 	case r := <-replies:
-		return resultOf(to, name, &r)
+		return resultOf(to.Rank, name, &r)
 	case <-ctx.Done():
 		_ = g.node.Do(func(protocol.Time) { g.direct.machine.Cancel(number) })
 		return nil, ctx.Err()
@@ -129,8 +129,8 @@ func (g *session) request(ctx context.Context, to int, name string, data []byte)
 }
 
 // resultOf is what Request returns for the end of a request.
-func resultOf(to int, name string, r *direct.Reply) ([]byte, error) {
-	gone := new(direct.GoneError)
+func resultOf(to int, name string, r *unicast.Reply) ([]byte, error) {
+	gone := new(unicast.GoneError)
 	switch {
 	case errors.As(r.Err, &gone):
 		return nil, &GoneError{Rank: to, View: gone.View}
@@ -138,19 +138,19 @@ func resultOf(to int, name string, r *direct.Reply) ([]byte, error) {
 		return nil, r.Err
 	}
 	switch r.Status {
-	case direct.NoHandler:
+	case unicast.NoHandler:
 		return nil, &RequestError{to, name, ErrNoHandler}
-	case direct.Overloaded:
+	case unicast.Overloaded:
 		return nil, &RequestError{to, name, ErrOverloaded}
-	case direct.Failed:
+	case unicast.Failed:
 		return nil, &RequestError{to, name, errors.New(string(r.Data))}
 	}
 	return r.Data, nil
 }
 
 // serve serves a request on a goroutine of its own. It is called within node.Do.
-func (g *session) serve(r direct.Request) {
-	if r.Name == current.Name {
+func (g *session) serve(r unicast.Request) {
+	if r.Name == rounds.Name {
 		g.current.Serve(r.Caller)
 		return
 	}
@@ -159,7 +159,7 @@ func (g *session) serve(r direct.Request) {
 	g.serving.mu.Lock()
 	defer g.serving.mu.Unlock()
 	if g.serving.cancels == nil {
-		g.serving.cancels = make(map[direct.Caller]context.CancelFunc)
+		g.serving.cancels = make(map[unicast.Caller]context.CancelFunc)
 	}
 	g.serving.cancels[r.Caller] = cancel
 	go func() {
@@ -170,9 +170,9 @@ func (g *session) serve(r direct.Request) {
 }
 
 // callHandler calls a handler, if there is one.
-func (g *session) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *direct.Request) (direct.Status, []byte) {
+func (g *session) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *unicast.Request) (unicast.Status, []byte) {
 	if f == nil {
-		return direct.NoHandler, nil
+		return unicast.NoHandler, nil
 	}
 	reply, err := f(ctx, Request{From: int(r.Rank), Name: r.Name, Data: r.Data})
 	if err == nil {
@@ -180,16 +180,16 @@ func (g *session) callHandler(ctx context.Context, f func(context.Context, Reque
 	}
 	if err != nil {
 		text := err.Error()
-		return direct.Failed, []byte(text[:min(len(text), maxErrorText)])
+		return unicast.Failed, []byte(text[:min(len(text), maxErrorText)])
 	}
-	return direct.OK, reply
+	return unicast.OK, reply
 }
 
 // maxErrorText bounds the text of a handler's error.
 const maxErrorText = 4096
 
 // cancelServing ends the context of a handler.
-func (g *session) cancelServing(c direct.Caller) {
+func (g *session) cancelServing(c unicast.Caller) {
 	g.serving.mu.Lock()
 	defer g.serving.mu.Unlock()
 	if cancel := g.serving.cancels[c]; cancel != nil {

@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/base/access"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // Every connection and every request passes the door before anything is done for it: see
@@ -58,21 +59,21 @@ func checkCertificate(c *Config, id, address string) error {
 	if c.TLS == nil {
 		return nil
 	}
-	config, err := door.Present(c.TLS)
+	config, err := admission.Present(c.TLS)
 	if err != nil {
 		return err
 	}
 	if config.GetCertificate != nil {
 		return nil
 	}
-	e := &CertificateError{ID: id, Host: cmp.Or(c.TLS.ServerName, door.HostOf(address)), Err: errors.New("there is none")}
+	e := &CertificateError{ID: id, Host: cmp.Or(c.TLS.ServerName, admission.HostOf(address)), Err: errors.New("there is none")}
 	for _, chain := range config.Certificates {
-		leaf, err := door.Leaf(&chain)
+		leaf, err := admission.Leaf(&chain)
 		if err == nil {
 			if err = covers(c, leaf, id, address); err == nil {
 				return nil
 			}
-			e.ValidFor = append(e.ValidFor, door.NamesOf(leaf)...)
+			e.ValidFor = append(e.ValidFor, admission.NamesOf(leaf)...)
 		}
 		e.Err = err
 	}
@@ -82,7 +83,7 @@ func checkCertificate(c *Config, id, address string) error {
 // covers returns an error if a certificate is not for a member, or is denied.
 func covers(c *Config, leaf *x509.Certificate, id, address string) error {
 	if !clientOf(c).Door(nil).Covers(leaf, id, address) {
-		return &IdentityError{ID: id, Address: address, ValidFor: door.NamesOf(leaf)}
+		return &IdentityError{ID: id, Address: address, ValidFor: admission.NamesOf(leaf)}
 	}
 	return c.followed.Deny.Check(leaf, id)
 }
@@ -109,9 +110,9 @@ func verifyUnknown(c *Config, claim tcp.Claim) error {
 	case claim.Address != "": // it was dialed
 		return covers(c, claim.Certificates[0], "", claim.Address)
 	case claim.Rank == protocol.NoRank:
-		return clientOf(c).Door(nil).Check(claim.Certificates, door.Observe, door.Claim{})
+		return clientOf(c).Door(nil).Check(claim.Certificates, access.Observe, access.Claim{})
 	}
-	return clientOf(c).Door(nil).Check(claim.Certificates, door.Enter, door.Claim{})
+	return clientOf(c).Door(nil).Check(claim.Certificates, access.Enter, access.Claim{})
 }
 
 // maxNewRanks is how many ranks a view may have more than the one that this member
@@ -126,8 +127,8 @@ func verifyCandidate(c *Config, m membership.Member, former string, claim tcp.Cl
 	if err := covers(c, leaf, m.Identity, m.Address); err != nil {
 		return err
 	}
-	if former != "" && former != door.HostOf(m.Address) && c.TLS.ServerName == "" && !clientOf(c).Door(nil).NamesID(leaf, m.Identity) {
-		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: door.NamesOf(leaf)})
+	if former != "" && former != admission.HostOf(m.Address) && c.TLS.ServerName == "" && !clientOf(c).Door(nil).NamesID(leaf, m.Identity) {
+		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: admission.NamesOf(leaf)})
 	}
 	return nil
 }
@@ -141,7 +142,7 @@ func verifyCandidate(c *Config, m membership.Member, former string, claim tcp.Cl
 // To replace an authority, first give all members a file with the old and the new one,
 // then replace the certificates, and then remove the old authority.
 func TLSFiles(cert, key, ca string) (*tls.Config, error) {
-	c, err := door.Files(cert, key, ca)
+	c, err := admission.Files(cert, key, ca)
 	if err != nil {
 		return nil, fmt.Errorf("pleach: TLSFiles: %w", err)
 	}
@@ -158,7 +159,7 @@ const (
 // watchExpiry warns of a certificate that expires, each time that it is looked at.
 func (g *session) watchExpiry() {
 	for g.life.Err() == nil {
-		if at := door.Expiry(g.config.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
+		if at := admission.Expiry(g.config.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
 			g.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
 		}
 		select {
@@ -170,19 +171,19 @@ func (g *session) watchExpiry() {
 
 // ErrRevoked is wrapped by the error of a connection or request of a process whose certificate, or
 // the member that it is for, is on the deny list: see Config.DenyFile.
-var ErrRevoked = door.ErrRevoked
+var ErrRevoked = admission.ErrRevoked
 
 // follow reads the files of a config that are read again when they change. They must be good
 // now.
 func follow(c *Config) (err error) {
 	f := &c.followed
 	if c.SecretFile != "" && f.Secrets == nil {
-		if f.Secrets, err = door.SecretFile(c.SecretFile); err != nil {
+		if f.Secrets, err = admission.SecretFile(c.SecretFile); err != nil {
 			return &ConfigError{"SecretFile", "cannot be used: " + err.Error()}
 		}
 	}
 	if c.DenyFile != "" && f.Deny == nil {
-		if f.Deny, err = door.DenyFile(c.DenyFile); err != nil {
+		if f.Deny, err = admission.DenyFile(c.DenyFile); err != nil {
 			return &ConfigError{"DenyFile", "cannot be used: " + err.Error()}
 		}
 	}
@@ -231,7 +232,7 @@ func (r revoked) note(claim tcp.Claim, err error) {
 func (g *session) followFiles() {
 	deny, view := g.config.followed.Deny, uint64(0)
 	denied := func(m *membership.Member) bool { return deny.Names(m.Identity) }
-	w := door.Watcher{
+	w := admission.Watcher{
 		Followed: g.config.followed, Logger: g.log, OnSecrets: g.detection.SetSecrets,
 		OnDeny: func() { g.verifyAgain(); g.evictRevoked(denied) },
 		OnLook: func() {

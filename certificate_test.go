@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // certificate is one with URIs, DNS names and IP addresses; which is which shows.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/topology"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -205,7 +205,7 @@ type Config struct {
 	// nil, nothing is logged.
 	Logger *slog.Logger
 
-	followed door.Followed // SecretFile and DenyFile
+	followed admission.Followed // SecretFile and DenyFile
 }
 
 // JobConfig configures the processes of a job: [NewWorld]. The zero value of each setting
@@ -372,7 +372,7 @@ func (c *Config) check(m mode) error {
 		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"HostCertificates", c.HostCertificates, c.TLS != nil, "needs TLS"},
 		{"Secret", len(c.Secret) > 0, c.Transport == nil, "is for TCP: Transport replaces it"},
-		{"Secret", len(c.Secret) > 0 && len(c.Secret) < door.MinSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
+		{"Secret", len(c.Secret) > 0 && len(c.Secret) < admission.MinSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
 		{"SecretFile", c.SecretFile != "", len(c.Secret) == 0 && c.Transport == nil, "replaces Secret, and is for TCP"},
 		{"DenyFile", c.DenyFile != "", c.TLS != nil && !static, "needs TLS, which proves who a process is, and views"},
 		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},

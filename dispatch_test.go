@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/prefetch"
-	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/driver/prefetch"
+	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/client"
-	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/transport/tcp"
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 )
 
 // Reasons why a membership ended or a call failed. [Group.Err] returns those that end a

@@ -325,7 +325,7 @@ func ExampleGroup_Request() {
 		log.Fatal(err)
 	}
 	defer second.Close()
-	reply, err := second.Request(ctx, second.View().Leader().Rank, "greet", []byte("process"))
+	reply, err := second.Request(ctx, second.View().Leader(), "greet", []byte("process"))
 	fmt.Printf("%s, %v\n", reply, err)
 	// Output: hello, process of rank 1, <nil>
 }
@@ -344,7 +344,7 @@ func ExampleGroup_Send() {
 		log.Fatal(err)
 	}
 	defer second.Close()
-	if err := second.Send(ctx, first.Rank(), []byte("your shard has moved")); err != nil {
+	if err := second.Send(ctx, first.Self(), []byte("your shard has moved")); err != nil {
 		log.Fatal(err)
 	}
 	for m := range first.Messages(ctx) {

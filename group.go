@@ -49,7 +49,7 @@ package pleach
 import (
 	"sync/atomic"
 
-	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/machine/member"
 )
 
 // Group is this process in a group: a member or, with Config.Rejoin, a former one that

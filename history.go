@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -165,8 +165,8 @@ func (g *session) memberChange(v *membership.View, c *membership.Change) MemberC
 	return m
 }
 
-// admission is when this member has seen another one join.
-type admission struct {
+// joinTime is when this member has seen another one join.
+type joinTime struct {
 	incarnation uint64
 	at          time.Time
 }
@@ -175,7 +175,7 @@ type admission struct {
 // view before.
 func (g *session) noteAdmissions(v *membership.View, before membership.Members) {
 	if g.admissions == nil {
-		g.admissions = make(map[protocol.Rank]admission)
+		g.admissions = make(map[protocol.Rank]joinTime)
 	}
 	if v.Number == firstView { // all at once, so that a large group needs no list
 		g.firstViewAt = time.Now()
@@ -188,7 +188,7 @@ func (g *session) noteAdmissions(v *membership.View, before membership.Members) 
 	}
 	for m := range v.Members.Since(before) {
 		if m.Incarnation == v.Number {
-			g.admissions[m.Rank] = admission{m.Incarnation, time.Now()}
+			g.admissions[m.Rank] = joinTime{m.Incarnation, time.Now()}
 		}
 	}
 }

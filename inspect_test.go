@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/control"
+	"github.com/pleach-go/pleach/internal/machine/control"
 )
 
 // A process tells which calls it is in. A member that is in no World refuses.

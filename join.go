@@ -10,14 +10,14 @@ import (
 	"net"
 	"slices"
 
-	"github.com/pleach-go/pleach/internal/client"
-	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/entry"
-	"github.com/pleach-go/pleach/internal/lifecycle"
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
-	"github.com/pleach-go/pleach/transport/tcp"
+	"github.com/pleach-go/pleach/internal/base/wire"
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/driver/joining"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/lifecycle"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 )
 
 // Create makes this process the first member of a new group. Others join it. ctx
@@ -112,7 +112,7 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 		slices.Sort(s.seeds)
 		s.seeds = slices.Compact(s.seeds)
 	}
-	p, err := entry.Find(ctx, entry.Config{
+	p, err := joining.Find(ctx, joining.Config{
 		Config: lifecycle.Config{
 			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Replace, Place: saved, Former: s.former,
 			NewNonce: newNonce, Speaks: speaks, Settings: compare,

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )

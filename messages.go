@@ -6,9 +6,9 @@ import (
 	"iter"
 	"sync/atomic"
 
-	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/internal/prefetch"
-	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/driver/prefetch"
+	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 

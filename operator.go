@@ -11,13 +11,13 @@ import (
 	"strings"
 
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/client"
-	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/job"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/operator"
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/driver/job"
+	"github.com/pleach-go/pleach/internal/driver/operator"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -160,7 +160,7 @@ func (g *session) evict(from transport.Client, r control.Evict) error {
 	})
 	var names []string
 	if len(from.Certificates) > 0 {
-		names = door.NamesOf(from.Certificates[0])
+		names = admission.NamesOf(from.Certificates[0])
 	}
 	g.log.Warn("an operator evicts a member", "peer", r.Rank, "incarnation", r.Incarnation, "from", from.Address, "certificate", names, "error", err)
 	return err

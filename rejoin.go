@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/internal/client"
-	"github.com/pleach-go/pleach/internal/lifecycle"
-	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/internal/prefetch"
+	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/driver/prefetch"
+	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/protocol"
 )
 

@@ -9,15 +9,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/client"
-	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/founding"
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/founding"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // handleRequest answers a request.
@@ -182,7 +182,7 @@ func (g *session) logRefused(m membership.Member, err error) {
 	if errors.Is(err, ErrUnreachable) {
 		kind = ErrUnreachable
 	}
-	if repeated, changed := g.refusals.Changed(door.HostOf(m.Address), kind); changed {
+	if repeated, changed := g.refusals.Changed(admission.HostOf(m.Address), kind); changed {
 		g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err, "repeated", repeated)
 	}
 }
@@ -216,7 +216,7 @@ func (g *session) formerHost(id string) (host string) {
 		for _, list := range []membership.Members{v.Former, v.Members} {
 			for _, m := range list.All() {
 				if m.Identity == id {
-					host = door.HostOf(m.Address)
+					host = admission.HostOf(m.Address)
 				}
 			}
 		}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/client"
-	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 )
 
 // What a member refuses, and why, is what a program gets to know.

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/pleach-go/pleach/internal/direct"
-	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/internal/p2p"
+	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/machine/p2p"
+	"github.com/pleach-go/pleach/internal/machine/unicast"
 	"github.com/pleach-go/pleach/protocol"
 )
 
 // directs is this member's side of what members tell single members. All but room is used
 // within node.Do.
 type directs struct {
-	machine  *direct.Machine
+	machine  *unicast.Machine
 	room     notify.Notifier // notifies when what was too much may be sent now
 	arrived  uint64          // counts the messages that have arrived at their receivers
 	progress uint64          // when last looked at
@@ -56,7 +56,7 @@ func (g *session) makeDirect(s *initialState) {
 	if g.machine.Static() {
 		return
 	}
-	c := direct.Config{
+	c := unicast.Config{
 		Self: g.self.Rank, View: s.view, Window: g.config.Limits.SendBytes, MaxRequests: g.config.Limits.Requests,
 		Post: g.post, Serve: g.serve, Canceled: g.cancelServing, State: g.takeState, Arrival: g.takeArrival,
 	}
@@ -66,7 +66,7 @@ func (g *session) makeDirect(s *initialState) {
 	if c.MaxRequests == 0 {
 		c.MaxRequests = defaultRequests
 	}
-	g.direct.machine = direct.New(c)
+	g.direct.machine = unicast.New(c)
 }
 
 // post puts a message on the channel to a member.
@@ -108,8 +108,10 @@ func (g *session) stepDirect() {
 	}
 }
 
-// Send sends data to the program of one member, by its rank in the current view; this
-// process may be that member. Messages of one sender arrive once each and in order, as
+// Send sends data to the program of one member, which may be this one. It goes to the process
+// that the member names by rank and incarnation, as a view has them: if another process has
+// the rank by now, the error is a [*GoneError]. Without an incarnation, the process is the
+// one that has the rank now. Messages of one sender arrive once each and in order, as
 // long as both processes are members. Their [Message.Direct] is true. A message may
 // overtake a broadcast of the same sender, and the other way around.
 //
@@ -121,29 +123,35 @@ func (g *session) stepDirect() {
 // what this process has sent to it. If ctx ends meanwhile, the message is not sent. The
 // caller may reuse data. A static group has no views that would end a channel to a dead
 // process, so Send returns [ErrStatic] there.
-func (g *Group) Send(ctx context.Context, to int, data []byte) error {
+func (g *Group) Send(ctx context.Context, to Member, data []byte) error {
 	return g.session().sendTo(ctx, to, slices.Clone(data))
 }
 
-func (g *session) sendTo(ctx context.Context, to int, data []byte) error {
-	err := g.tryDirect(ctx, to, data, func() error { return g.direct.machine.Send(protocol.Rank(to), data) })
-	if err == nil && to == g.Rank() && g.config.OnMessage != nil {
+func (g *session) sendTo(ctx context.Context, to Member, data []byte) error {
+	err := g.tryDirect(ctx, to, data, func() error { return g.direct.machine.Send(protocol.Rank(to.Rank), data) })
+	if err == nil && to.Rank == g.Rank() && g.config.OnMessage != nil {
 		g.dispatch()
 	}
 	return g.wrap("send", err)
 }
 
 // tryDirect tries to send something to a member, until there is room for it.
-func (g *session) tryDirect(ctx context.Context, to int, data []byte, try func() error) error {
+func (g *session) tryDirect(ctx context.Context, to Member, data []byte, try func() error) error {
 	if g.machine.Static() {
 		return ErrStatic
 	}
 	if err := g.tooLongDirect(len(data)); err != nil {
 		return err
 	}
-	err := g.waitRoom(ctx, try)
-	if gone := new(direct.GoneError); errors.As(err, &gone) {
-		return &GoneError{Rank: to, View: gone.View}
+	err := g.waitRoom(ctx, func() error {
+		v := g.machine.View()
+		if m, ok := v.Member(protocol.Rank(to.Rank)); ok && to.Incarnation != 0 && m.Incarnation != to.Incarnation {
+			return &unicast.GoneError{Rank: m.Rank, View: v.Number}
+		}
+		return try()
+	})
+	if gone := new(unicast.GoneError); errors.As(err, &gone) {
+		return &GoneError{Rank: to.Rank, View: gone.View}
 	}
 	return err
 }
@@ -163,7 +171,7 @@ func (g *session) waitRoom(ctx context.Context, try func() error) error {
 		if err := g.node.Do(func(protocol.Time) { tried = try() }); err != nil {
 			return ErrClosed
 		}
-		if !errors.Is(tried, direct.ErrBusy) && !errors.Is(tried, p2p.ErrBusy) {
+		if !errors.Is(tried, unicast.ErrBusy) && !errors.Is(tried, p2p.ErrBusy) {
 			return tried
 		}
 		select {

@@ -9,24 +9,24 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/internal/catchup"
-	"github.com/pleach-go/pleach/internal/client"
-	"github.com/pleach-go/pleach/internal/current"
-	"github.com/pleach-go/pleach/internal/dedup"
-	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/folder"
-	"github.com/pleach-go/pleach/internal/founding"
-	"github.com/pleach-go/pleach/internal/heartbeat"
-	"github.com/pleach-go/pleach/internal/lifecycle"
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/node"
-	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/internal/peers"
-	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/base/logsuppress"
+	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/driver/catchup"
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/driver/datadir"
+	"github.com/pleach-go/pleach/internal/driver/detection"
+	"github.com/pleach-go/pleach/internal/driver/node"
+	"github.com/pleach-go/pleach/internal/driver/rounds"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/machine/founding"
+	"github.com/pleach-go/pleach/internal/machine/heartbeat"
+	"github.com/pleach-go/pleach/internal/machine/lifecycle"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // session is one membership of a [Group]: from its first view until it has ended. A group
@@ -36,10 +36,10 @@ type session struct {
 	config Config
 	self   membership.Member
 	log    *slog.Logger // names this member in every line
-	vote   folder.Vote  // its Folder is nil if the vote is not saved
+	vote   datadir.Vote // its Folder is nil if the vote is not saved
 	protocols
 	network
-	detection *peers.Detection // nil: the group is static
+	detection *detection.Detection // nil: the group is static
 	views
 	ending
 	catchUp *catchup.Member
@@ -93,12 +93,12 @@ type ending struct {
 // admitting is how candidates become members.
 type admitting struct {
 	began      []founding.Candidate // the candidates that the group began with, by agreement; nil: otherwise
-	admissions map[protocol.Rank]admission
-	revoked    revoked        // the members that have shown a certificate that is denied
-	reachSlots *door.Slots    // one for each candidate that is dialed
-	reaching   sync.WaitGroup // dials candidates; see admit
-	refusals   dedup.Foreign  // of candidates
-	asking     sync.WaitGroup // whatever else the end of the membership waits for
+	admissions map[protocol.Rank]joinTime
+	revoked    revoked             // the members that have shown a certificate that is denied
+	reachSlots *admission.Slots    // one for each candidate that is dialed
+	reaching   sync.WaitGroup      // dials candidates; see admit
+	refusals   logsuppress.Foreign // of candidates
+	asking     sync.WaitGroup      // whatever else the end of the membership waits for
 }
 
 // troubles are what this member knows of trouble; used within node.Do.
@@ -123,11 +123,11 @@ type sending struct {
 
 // stability is what is known of receipts; used within node.Do.
 type stability struct {
-	sentIn    uint64          // the view in which the last broadcast was written
-	stable    uint64          // stream.Stable() after the previous step
-	processed uint64          // stream.Processed() after the previous step
-	lossy     int             // members in stream.Incomplete() after the previous step
-	current   *current.Rounds // nil: the group is static
+	sentIn    uint64         // the view in which the last broadcast was written
+	stable    uint64         // stream.Stable() after the previous step
+	processed uint64         // stream.Processed() after the previous step
+	lossy     int            // members in stream.Incomplete() after the previous step
+	current   *rounds.Rounds // nil: the group is static
 	consumers
 }
 
@@ -189,7 +189,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
 		network:   network{client: clientOf(&c), listening: s.listening},
 		views:     views{view: &s.current},
-		admitting: admitting{began: s.began, revoked: s.revoked, reachSlots: door.NewSlots(maxReach)},
+		admitting: admitting{began: s.began, revoked: s.revoked, reachSlots: admission.NewSlots(maxReach)},
 		troubles:  troubles{suspects: make(map[protocol.Rank]Suspect)},
 		sending: sending{
 			sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1),
@@ -208,7 +208,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
 	g.initLimit(s)
-	g.vote = folder.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
+	g.vote = datadir.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
 	g.addresses, _ = s.transport.(transport.AddressBook)
 	g.elsewhere = s.elsewhere
 	g.roster, _ = s.transport.(transport.Roster)
@@ -267,7 +267,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 
 // startViews starts a member that agrees on views with others.
 func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) error {
-	g.detection = peers.NewDetection(&peers.Config{
+	g.detection = detection.NewDetection(&detection.Config{
 		Self: g.self, Group: g.config.Group, Secret: secretOf(&g.config), StartTimeout: g.config.StartTimeout, Listening: s.inherited,
 		Dial: g.config.Dial, Detectors: g.config.Detectors,
 	})
@@ -301,7 +301,7 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 	if g.config.TLS != nil {
 		g.asking.Go(g.watchExpiry)
 	}
-	if g.config.followed != (door.Followed{}) {
+	if g.config.followed != (admission.Followed{}) {
 		g.asking.Go(g.followFiles)
 	}
 	return g.node.Do(func(now protocol.Time) {

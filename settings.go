@@ -15,9 +15,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/control"
-	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/membership"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -175,7 +175,7 @@ func (g *session) settings() control.Settings {
 func (g *session) answerSettings(r *control.Compare) []byte {
 	ours := g.settings()
 	if d := ours.Compare(r.Settings, r.From.ID); d != nil {
-		if repeated, changed := g.refusals.Changed(door.HostOf(r.From.Address), errSettings); changed {
+		if repeated, changed := g.refusals.Changed(admission.HostOf(r.From.Address), errSettings); changed {
 			g.log.Warn("a process has other settings, and must not join", "id", r.From.ID, "address", r.From.Address, "cause", d, "repeated", repeated)
 		}
 	}

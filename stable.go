@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/current"
+	"github.com/pleach-go/pleach/internal/driver/rounds"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -460,7 +460,7 @@ func (g *session) makeCurrent() {
 	if g.machine.Static() {
 		return
 	}
-	g.current = current.New(current.Config{
+	g.current = rounds.New(rounds.Config{
 		Self: g.self.Rank, Direct: g.direct.machine, Stream: g.stream, View: g.view.Load, Misses: g.missesState,
 		FlushBatch: func() { g.machine.FlushBatch() }, Go: g.asking.Go, Life: g.life,
 		Do:  func(f func(protocol.Time)) error { return g.node.Do(f) },

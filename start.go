@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/bootstrap"
-	"github.com/pleach-go/pleach/internal/folder"
-	"github.com/pleach-go/pleach/internal/founding"
-	"github.com/pleach-go/pleach/internal/lifecycle"
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
+	"github.com/pleach-go/pleach/internal/driver/datadir"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/machine/founding"
+	"github.com/pleach-go/pleach/internal/machine/lifecycle"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // Start makes this process a member of a group whose members all start together:
@@ -81,7 +81,7 @@ type initialState struct {
 
 	candidate *tcp.Candidate   // what it was before, if it has joined
 	former    *membership.Seat // the view that the process before was no longer in; nil: none
-	data      *folder.Folder   // where it saves its vote; nil: it does not
+	data      *datadir.Folder  // where it saves its vote; nil: it does not
 }
 
 // open locks the folder of this process, if it has one, and returns the seat that it has. A
@@ -90,7 +90,7 @@ func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
 	if c.DataDir == "" {
 		return nil, nil
 	}
-	s.data, err = folder.Open(c.DataDir, c.Group)
+	s.data, err = datadir.Open(c.DataDir, c.Group)
 	if err == nil {
 		saved, s.former, s.self.Nonce, err = s.data.Take(s.self.Identity, s.self.Nonce)
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/pleach-go/pleach/internal/direct"
-	"github.com/pleach-go/pleach/internal/lifecycle"
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
+	"github.com/pleach-go/pleach/internal/machine/lifecycle"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/internal/machine/unicast"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -81,8 +81,8 @@ type replica struct {
 	offering bool
 
 	// Of the goroutine that receives:
-	since uint64                 // the view where the state begins: messages of earlier ones are in it
-	sent  map[direct.Caller]bool // the processes that this one has sent the state
+	since uint64                  // the view where the state begins: messages of earlier ones are in it
+	sent  map[unicast.Caller]bool // the processes that this one has sent the state
 }
 
 // snapshot is a state on its way.
@@ -100,7 +100,7 @@ func (g *session) makeReplica(v *membership.View) {
 	}
 	g.replica = replica{
 		lacking: g.config.State != nil && !g.self.Synced, first: v.Number,
-		views: make(map[uint64]*membership.View), sent: make(map[direct.Caller]bool),
+		views: make(map[uint64]*membership.View), sent: make(map[unicast.Caller]bool),
 	}
 	g.checkState(v)
 }
@@ -140,16 +140,16 @@ func (g *session) sendOffer(view, number uint64) {
 	if v := g.machine.View(); r.offering && r.election.View() == view && v.Number == view {
 		r.offering = false
 		to := v.Members.At(0)
-		g.direct.machine.SendState(to.Rank, to.Incarnation, view, direct.Offered, wire.AppendUint64(nil, number))
+		g.direct.machine.SendState(to.Rank, to.Incarnation, view, unicast.Offered, wire.AppendUint64(nil, number))
 	}
 }
 
 // takeState takes a state that has arrived, within node.Do. A process needs one.
-func (g *session) takeState(from protocol.Rank, view uint64, s direct.Status, data []byte) {
+func (g *session) takeState(from protocol.Rank, view uint64, s unicast.Status, data []byte) {
 	r := &g.replica
 	switch {
 	case g.config.State == nil:
-	case s == direct.Offered:
+	case s == unicast.Offered:
 		d := wire.NewDecoder(data)
 		if m := r.election.Offer(view, from, d.Uint64()); m != nil {
 			if view == member.FirstIncarnation {
@@ -157,13 +157,13 @@ func (g *session) takeState(from protocol.Rank, view uint64, s direct.Status, da
 			} else {
 				g.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
 			}
-			g.direct.machine.SendState(m.Rank, m.Incarnation, view, direct.Chosen, nil)
+			g.direct.machine.SendState(m.Rank, m.Incarnation, view, unicast.Chosen, nil)
 		}
 	case !r.lacking || r.arrived != nil:
-	case s == direct.Chosen && view == r.election.View():
+	case s == unicast.Chosen && view == r.election.View():
 		r.arrived = &snapshot{view: view, own: true}
-	case s == direct.Chosen:
-	case s != direct.OK:
+	case s == unicast.Chosen:
+	case s != unicast.OK:
 		g.end(&StateError{From: int(from), View: view, Err: errors.New(string(data))})
 	default:
 		r.arrived = &snapshot{from: from, view: view, data: data}
@@ -272,7 +272,7 @@ func (g *session) provideState(number uint64) {
 	for _, m := range v.Members.All() {
 		switch {
 		case !m.Synced:
-			if !g.replica.sent[direct.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] {
+			if !g.replica.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] {
 				lacking = append(lacking, m)
 			}
 		case provider == protocol.NoRank:
@@ -290,14 +290,14 @@ func (g *session) provideState(number uint64) {
 	status, data := g.snapshot()
 	_ = g.node.Do(func(protocol.Time) {
 		for _, m := range lacking {
-			g.replica.sent[direct.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] = true
+			g.replica.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] = true
 			g.direct.machine.SendState(m.Rank, m.Incarnation, number, status, data)
 		}
 	})
 }
 
 // snapshot has the program write its state.
-func (g *session) snapshot() (direct.Status, []byte) {
+func (g *session) snapshot() (unicast.Status, []byte) {
 	var b bytes.Buffer
 	err := g.config.State.Snapshot(&b)
 	if err == nil {
@@ -306,7 +306,7 @@ func (g *session) snapshot() (direct.Status, []byte) {
 	if err != nil {
 		g.log.Error("no snapshot", "error", err)
 		text := err.Error()
-		return direct.Failed, []byte(text[:min(len(text), maxErrorText)])
+		return unicast.Failed, []byte(text[:min(len(text), maxErrorText)])
 	}
-	return direct.OK, b.Bytes()
+	return unicast.OK, b.Bytes()
 }

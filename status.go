@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/internal/door"
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/stream"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -176,7 +176,7 @@ func (g *session) status() Status {
 	if at, err := g.vote.Trouble(); err != nil && at.After(s.LastErrorAt) {
 		s.LastErrorAt, s.LastError = at, err.Error()
 	}
-	s.CertificateExpires = door.Expiry(g.config.TLS)
+	s.CertificateExpires = admission.Expiry(g.config.TLS)
 	if err := g.Err(); err != nil {
 		s.Ended = err.Error()
 	}

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/heartbeat"
-	"github.com/pleach-go/pleach/internal/member"
+	"github.com/pleach-go/pleach/internal/machine/heartbeat"
+	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/mem"

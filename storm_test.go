@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -20,11 +21,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/bench"
-	"github.com/pleach-go/pleach/internal/member"
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/testutil"
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
+	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -153,10 +153,10 @@ func (s *storm) run(length time.Duration) {
 	inView := s.awaitOneView(over)
 	after, normal := s.awaitNormal(before, over)
 	line, _ := json.Marshal(map[string]any{
-		"members": len(s.live), "seconds": bench.Round(over.Sub(began).Seconds(), 2), "busy": bench.Round(busy, 2), "sent": s.sent.Load(), "received": s.got.Load(), "lost": s.lost.Load(),
+		"members": len(s.live), "seconds": round(over.Sub(began).Seconds(), 2), "busy": round(busy, 2), "sent": s.sent.Load(), "received": s.got.Load(), "lost": s.lost.Load(),
 		"views": s.live[0].View().Number, "one_view_ms": inView.Milliseconds(), "normal_ms": normal.Milliseconds(),
-		"messages_before": bench.Round(before.messages, 2), "messages_after": bench.Round(after.messages, 2),
-		"cpu_us_before": bench.Round(before.cpu, 1), "cpu_us_after": bench.Round(after.cpu, 1),
+		"messages_before": round(before.messages, 2), "messages_after": round(after.messages, 2),
+		"cpu_us_before": round(before.cpu, 1), "cpu_us_after": round(after.cpu, 1),
 	})
 	s.t.Log(string(line))
 	if s.lost.Load() > 0 {
@@ -372,4 +372,10 @@ func (s *storm) awaitNormal(before stormCost, over time.Time) (after stormCost, 
 			return after, time.Since(over)
 		}
 	}
+}
+
+// round leaves out digits that mean nothing.
+func round(v float64, decimals int) float64 {
+	scale := math.Pow10(decimals)
+	return math.Round(v*scale) / scale
 }

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/notify"
-	"github.com/pleach-go/pleach/internal/stream"
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/base/wire"
+	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/pleach-go/pleach/internal/membership"
-	"github.com/pleach-go/pleach/internal/peers"
+	"github.com/pleach-go/pleach/internal/driver/detection"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -290,7 +290,7 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 // knows.
 func (g *session) setPeers(v *membership.View, before membership.Members) {
 	if g.roster != nil {
-		g.roster.SetView(peers.Roster(v, g.elsewhere.Address))
+		g.roster.SetView(detection.Roster(v, g.elsewhere.Address))
 		return
 	}
 	if g.addresses == nil {

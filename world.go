@@ -13,7 +13,7 @@ import (
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/collective/loggp"
-	"github.com/pleach-go/pleach/internal/job"
+	"github.com/pleach-go/pleach/internal/driver/job"
 	"github.com/pleach-go/pleach/protocol"
 )
 

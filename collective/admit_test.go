@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // stepping is a program of many steps whose state depends on all of them. Each step admits

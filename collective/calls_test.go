@@ -13,10 +13,10 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/driver/tcp"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/fault"
-	"github.com/pleach-go/pleach/transport/tcp"
 )
 
 // anyCall is a collective of some failure mode, called with root as its root.

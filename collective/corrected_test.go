@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // digit is a task's input: a digit of its own, in octal, which shows how often it

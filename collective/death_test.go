@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // trial is one run: collectives one after the other, and which process is killed at which

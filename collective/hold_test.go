@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // heldWork is how long a process works between two calls: longer than a call may take

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
-	"github.com/pleach-go/pleach/internal/netns"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/netns"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 const (

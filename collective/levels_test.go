@@ -11,7 +11,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/collective/engine"
 	"github.com/pleach-go/pleach/internal/collective/loggp"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // everyLevel selects two levels wherever the placement allows it.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // repaired is a run in which a process that meets a failure revokes the communicator, and

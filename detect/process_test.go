@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // connected makes a detector with a real connection to a listening process,

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/fleet/internal/relay"
+	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
 // A delegate is in the backbone as long as it is a delegate. The backbone keeps nothing: a

@@ -9,7 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Zones find each other with the URIs that docs/guide/fleet.md names: one for the zone, one

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/fleet/internal/relay"
+	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
 // Config configures [Join].

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/fleet/internal/relay"
+	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
 // topicName is the topic of the zone's group that carries the frames of the fleet, and the
@@ -203,7 +203,7 @@ func (f *Fleet) begin(ctx context.Context) error {
 func (f *Fleet) joinBy(ctx context.Context, rank int) bool {
 	ctx, cancel := context.WithTimeout(ctx, tableTimeout)
 	defer cancel()
-	table, err := f.zone.Request(ctx, rank, topicName, f.machine.TableRequest())
+	table, err := f.zone.Request(ctx, pleach.Member{Rank: rank}, topicName, f.machine.TableRequest())
 	if err == nil {
 		f.step(func(now relay.Time) { err = f.machine.Join(now, table) })
 	}
@@ -260,7 +260,7 @@ func (f *Fleet) perform(a relay.Action) {
 		}
 	case relay.Fetch:
 		f.running.Go(func() {
-			if reply, err := f.zone.Request(f.life, a.Rank, topicName, a.Frame); err == nil {
+			if reply, err := f.zone.Request(f.life, pleach.Member{Rank: a.Rank}, topicName, a.Frame); err == nil {
 				f.step(func(now relay.Time) { _ = f.machine.Fetched(now, reply) })
 			}
 		})
@@ -277,7 +277,7 @@ func (f *Fleet) forward(rank int, frame []byte) {
 		defer f.forwarding.Store(false)
 		ctx, cancel := context.WithTimeout(f.life, forwardTimeout)
 		defer cancel()
-		_, _ = f.zone.Request(ctx, rank, forwardName, frame) // the broadcast arrives in any case
+		_, _ = f.zone.Request(ctx, pleach.Member{Rank: rank}, forwardName, frame) // the broadcast arrives in any case
 	})
 }
 

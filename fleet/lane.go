@@ -3,7 +3,8 @@ package fleet
 import (
 	"context"
 
-	"github.com/pleach-go/pleach/fleet/internal/relay"
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
 // lane is the way to another delegate. Acknowledgments and positions overtake messages, of
@@ -75,7 +76,7 @@ func (s *session) carry(rank int, l *lane) {
 			}
 			continue
 		}
-		if s.group.Send(l.life, rank, batch) != nil {
+		if s.group.Send(l.life, pleach.Member{Rank: rank}, batch) != nil {
 			s.fleet.step(func(now relay.Time) { s.fleet.machine.Dropped(now, rank) })
 			sleep(l.life, retryDelay)
 		}

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/pleach-go/pleach/fleet/internal/relay"
+	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
 // Message is a broadcast of a member of the fleet, or a notice that broadcasts were lost.

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"sync"
 
-	fifo "github.com/pleach-go/pleach/internal/queue"
+	fifo "github.com/pleach-go/pleach/internal/base/queue"
 )
 
 // queue has what waits for goroutines. Its producers wait while it is longer than its

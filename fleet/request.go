@@ -109,7 +109,7 @@ func (f *Fleet) route(ctx context.Context, zone string, r *Request) ([]byte, err
 		if m.Rank == f.zone.Rank() {
 			continue
 		}
-		if reply, err := f.zone.Request(ctx, m.Rank, requestName, frame); err == nil {
+		if reply, err := f.zone.Request(ctx, m, requestName, frame); err == nil {
 			return opened(reply)
 		}
 		if ctx.Err() != nil {
@@ -145,7 +145,7 @@ func (f *Fleet) cross(ctx context.Context, zone string, frame []byte) ([]byte, e
 	}
 	slices.SortFunc(of, func(a, b pleach.Member) int { return cmp.Compare(peerOf(a).Age, peerOf(b).Age) })
 	for _, m := range of {
-		if reply, err := s.group.Request(ctx, m.Rank, requestName, frame); err == nil {
+		if reply, err := s.group.Request(ctx, m, requestName, frame); err == nil {
 			return reply, nil
 		}
 		if ctx.Err() != nil {

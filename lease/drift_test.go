@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/services/leases"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // process is a process with its clock and its copy of the table.

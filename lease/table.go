@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/services/leases"
 	"github.com/pleach-go/pleach/internal/services/tokens"
 )

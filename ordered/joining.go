@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/services/sequencer"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -141,7 +141,7 @@ func (s *Shared) ask(a *sequencer.Ask) {
 	name := map[sequencer.Request]string{
 		sequencer.StateRequest: stateName, sequencer.MarkRequest: markName, sequencer.TransferRequest: transferName,
 	}[a.Request]
-	b, err := s.order.group.Request(ctx, a.To, s.config.Topic+name, a.Body)
+	b, err := s.order.group.Request(ctx, pleach.Member{Rank: a.To}, s.config.Topic+name, a.Body)
 	s.step(func(now protocol.Time) {
 		s.joining.Replied(now, a.Token, sequencer.Reply{Body: b, Err: err, NoPart: errors.Is(err, pleach.ErrNoHandler)})
 	})

@@ -8,7 +8,7 @@ import (
 	"iter"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/services/sequencer"
 )
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/services/sequencer"
 )
 
@@ -90,7 +90,7 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Order, error) {
 		o.end(err)
 		return nil, err
 	}
-	o.attach(link{broadcast: o.group.Broadcast, acknowledge: o.group.Send, forwardName: requestName, leave: o.group.Close})
+	o.attach(link{broadcast: o.group.Broadcast, acknowledge: o.sendTo, forwardName: requestName, leave: o.group.Close})
 	o.start()
 	return o, nil
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 )
 
 // watch tells the machine of views. It ends with the group.
@@ -72,7 +72,7 @@ func (o *Order) forwardNext() bool {
 	if f.To == self {
 		err = o.accept(o.life, self, f.Body)
 	} else {
-		_, err = o.group.Request(o.life, f.To, o.forwardName, f.Body)
+		_, err = o.group.Request(o.life, pleach.Member{Rank: f.To}, o.forwardName, f.Body)
 	}
 	if err == nil {
 		return true
@@ -123,6 +123,11 @@ func (o *Order) accept(ctx context.Context, from int, body []byte) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// sendTo sends to the member of a rank. The order drops what members of earlier views send.
+func (o *Order) sendTo(ctx context.Context, to int, body []byte) error {
+	return o.group.Send(ctx, pleach.Member{Rank: to}, body)
 }
 
 // sendAcks tells the leader what this process has received.

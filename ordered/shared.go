@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/services/sequencer"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -112,7 +112,7 @@ func (s *Shared) Start(g *pleach.Group) *Order {
 	o.attach(link{
 		broadcast: func(ctx context.Context, body []byte) error { return g.BroadcastTopic(ctx, s.config.Topic, body) },
 		acknowledge: func(ctx context.Context, to int, body []byte) error {
-			_, err := g.Request(ctx, to, s.config.Topic+ackName, body)
+			_, err := g.Request(ctx, pleach.Member{Rank: to}, s.config.Topic+ackName, body)
 			return err
 		},
 		forwardName: s.config.Topic + forwardName,

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/netns"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/netns"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A replica on each of five hosts. The leader and another one are cut off from the others, and

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/services/session"
 )
 

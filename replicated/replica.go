@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/services/session"
 	"github.com/pleach-go/pleach/ordered"
 )

@@ -55,7 +55,7 @@ func (s *Shards) unhandle() {
 
 // request asks a member something about a view.
 func (s *Shards) request(ctx context.Context, rank int, name string, view uint64) ([]byte, error) {
-	return s.group.Request(ctx, rank, topicPrefix+s.c.Name+name, binary.AppendUvarint(nil, view))
+	return s.group.Request(ctx, pleach.Member{Rank: rank}, topicPrefix+s.c.Name+name, binary.AppendUvarint(nil, view))
 }
 
 // vouch says that this process is in a view, and knows of no later one.

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/lease"
 	"github.com/pleach-go/pleach/replicated"
 	"github.com/pleach-go/pleach/shard"

@@ -1,7 +1,8 @@
 module github.com/pleach-go/pleach/bindings/c
 
-go 1.26
+go 1.26.0
 
-require github.com/pleach-go/pleach v0.0.0-00010101000000-000000000000
-
-replace github.com/pleach-go/pleach => ../..
+require (
+	github.com/pleach-go/pleach v0.2.0
+	github.com/pleach-go/pleach/agent v0.2.0
+)

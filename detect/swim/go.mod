@@ -4,7 +4,7 @@ go 1.26
 
 require (
 	github.com/hashicorp/memberlist v0.7.0
-	github.com/pleach-go/pleach v0.0.0-00010101000000-000000000000
+	github.com/pleach-go/pleach v0.2.0
 	go.uber.org/goleak v1.3.0
 )
 
@@ -22,5 +22,3 @@ require (
 	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 )
-
-replace github.com/pleach-go/pleach => ../..

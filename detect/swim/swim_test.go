@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/netns"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/netns"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Processes of this test are caches: one writes and reads, the others read.

@@ -1,7 +1,9 @@
-// Chat is the smallest useful group: every member says something every second,
-// and prints what the others say. Run eight of them, and kill one:
+// Chat is a small group: every member broadcasts a message every second, four times, and then
+// prints the number of messages it received, in total and from each rank. Run eight members and
+// kill one:
 //
-//	pleach run -n 8 --kill 3@2500ms -- go run ./examples/chat
+//	go build -o bin/ ./agent/cmd/pleach ./examples/chat
+//	bin/pleach run -n 8 --kill 3@2500ms bin/chat
 package main
 
 import (
@@ -16,19 +18,22 @@ import (
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	group, err := pleach.Start(ctx, pleach.Config{})
+	group, err := pleach.Start(ctx, pleach.Config{}) // rank and addresses come from pleach run
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer group.Close()
 
 	go func() {
-		for i := range 4 {
+		for range 4 {
 			time.Sleep(time.Second)
-			_ = group.Broadcast(ctx, fmt.Appendf(nil, "hello %d from rank %d", i, group.Rank()))
+			_ = group.Broadcast(ctx, []byte("hello"))
 		}
 	}()
+	total, byRank := 0, make([]int, group.Size())
 	for message := range group.Messages(ctx) {
-		fmt.Printf("%s\n", message.Data)
+		total++
+		byRank[message.From]++
 	}
+	fmt.Println("received", total, "messages:", byRank)
 }

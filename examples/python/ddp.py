@@ -6,6 +6,7 @@
 
 import hashlib
 import os
+import sys
 import time
 
 import torch
@@ -73,3 +74,5 @@ if __name__ == "__main__":
         main()
     except pleach.JobEnded:
         pass  # the job has ended without this replacement
+    except pleach.Error as e:
+        sys.exit(f"ddp: {e}")

@@ -7,6 +7,7 @@ Between a death and the next admit a survivor computes the dead process's share.
 """
 
 import os
+import sys
 import time
 import zlib
 
@@ -51,3 +52,5 @@ if __name__ == "__main__":
         main()
     except pleach.JobEnded:
         pass  # the job has ended without this replacement
+    except pleach.Error as e:
+        sys.exit(f"sgd: {e}")

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/launch"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/agent/launch"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A job of which all processes were killed resumes from its checkpoint, and the model is the

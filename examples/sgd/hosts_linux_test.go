@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/launch"
-	"github.com/pleach-go/pleach/internal/netns"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/agent/launch"
+	"github.com/pleach-go/pleach/internal/test/netns"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // sshHosts starts sshd on hosts and returns how a job gets there, from a host of its own.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/agent/launch"
 )
 
 // TestMain runs the example in processes that the test starts.

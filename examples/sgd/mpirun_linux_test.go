@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/ps"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/agent/ps"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Two jobs of mpirun run on one host side by side, and both are found there.

@@ -44,7 +44,7 @@ function pages(folder: string, ...first: string[]) {
 
 export default defineConfig({
   title: 'Pleach',
-  description: 'Group communication that finishes although members die',
+  description: 'Broadcasts and collectives that finish even when machines die',
   srcDir: '..',
   srcExclude: ['**/testdata/**', '.github/**', 'site/**', 'bin/**', 'dist/**'],
   rewrites: (path: string) => path.replace(/README\.md$/, 'index.md'),
@@ -65,7 +65,7 @@ export default defineConfig({
       { text: 'Begin', items: [{ text: 'Pleach', link: '/' }, ...pages('', 'why', 'concepts', 'guarantees'), { text: 'All pages', link: '/docs/' }] },
       { text: 'Guides', items: pages('guide', 'services', 'agents', 'jobs') },
       { text: 'Migrate', items: pages('migrate') },
-      { text: 'Operate', items: pages('operate', 'deploy', 'settings', 'security', 'tls', 'monitor', 'runbook') },
+      { text: 'Operate', items: pages('operate', 'deploy', 'kubernetes', 'checklist', 'security', 'monitor', 'troubleshooting', 'versions', 'settings') },
       { text: 'Measure', items: pages('measure') },
       { text: 'Research', items: pages('research', 'see', 'reproduction') },
       { text: 'Develop', items: [...pages('develop'), { text: 'Decisions', link: '/docs/adr/' }, { text: 'Contributing', link: '/CONTRIBUTING' }, { text: 'Changes', link: '/CHANGELOG' }] },

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/launch"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/agent/launch"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // build makes the library, and programs of C with it, as users do: by make and gcc.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 )
 
 // callTable holds the calls that are not below the low-water mark.

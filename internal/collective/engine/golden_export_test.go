@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // What golden_test.go needs of this package's inside. It is a package of its own,

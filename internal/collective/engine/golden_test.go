@@ -16,7 +16,7 @@ import (
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/collective/engine"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // The golden file has every message of one call of each collective, by each of its

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 
-	"github.com/pleach-go/pleach/internal/notify"
+	"github.com/pleach-go/pleach/internal/base/notify"
 )
 
 // sender sends what no call waits for: progress reports, notices, and replayed messages.

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 )
 
 const floorPatience Time = 5e9

@@ -3,7 +3,7 @@ package sequencer
 import (
 	"bytes"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 )
 
 // Action is what the driver of a [Joining] does.

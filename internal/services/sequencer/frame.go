@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 )
 
 // kind is the first byte of a frame.

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 

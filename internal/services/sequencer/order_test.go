@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // maxSteps is more than any run of these tests takes.

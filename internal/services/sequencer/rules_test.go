@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 )
 
 // both are two members of view 1, of which the first leads.

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 )
 
 // What a joiner needs: the order where a view begins. The same bytes at every member.

@@ -12,7 +12,7 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 

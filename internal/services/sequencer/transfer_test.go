@@ -6,7 +6,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 )
 
 // provider is a member that knows the order, and answers transfers.

@@ -9,7 +9,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pleach-go/pleach/internal/wire"
+	"github.com/pleach-go/pleach/internal/base/wire"
 )
 
 // ClientID names a process that proposes, from its Join to its end.

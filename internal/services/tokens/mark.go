@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/door"
+	"github.com/pleach-go/pleach/internal/driver/admission"
 )
 
 // Clock is the floor of tokens by the time of day, in milliseconds. Tokens rise over a stop of all
@@ -42,7 +42,7 @@ func Open(dir, service string) (*Mark, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := door.CheckFolder(dir); err != nil {
+	if err := admission.CheckFolder(dir); err != nil {
 		return nil, err
 	}
 	m := &Mark{path: filepath.Join(dir, "tokens."+url.PathEscape(service))}

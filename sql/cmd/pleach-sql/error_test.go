@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/agent/launch"
 )
 
 // launcherLine is a line about the end of a process.

@@ -6,13 +6,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
+
+// left stands in a page where output is left out.
+var left = regexp.MustCompile(`\s*…\s*`)
 
 // The commands of the guide are run as they are printed, from a folder that has nothing
 // but what `make build sql` builds. This test's program is pleach-sql.
@@ -21,7 +25,7 @@ func TestGuideToSQL(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(folder, "bin"), "./cmd/pleach")
+	build := exec.Command("go", "build", "-o", filepath.Join(folder, "bin"), "./agent/cmd/pleach")
 	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -30,12 +34,12 @@ func TestGuideToSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	const guide = "../../../docs/guide/sql.md"
-	first := testutil.CodeBlocks(t, guide, "SQL that loses only the dead one's share")[0].Commands()
+	first := testutil.CodeBlocks(t, guide, "Fault-tolerant SQL with DuckDB")[0].Commands()
 	if len(first) != 3 || first[0].Line != "make build sql" || first[2].Output == "" {
 		t.Fatalf("%+v", first)
 	}
 	own := testutil.CodeBlocks(t, guide, "Your own tables")[0].Commands()
-	plan := testutil.CodeBlocks(t, guide, "What is planned")[0].Commands()
+	plan := testutil.CodeBlocks(t, guide, "Query plans")[0].Commands()
 	for _, c := range slices.Concat(first[1:], own, plan) {
 		cmd := exec.Command("bash", "-c", c.Line)
 		cmd.Dir, cmd.Env = folder, append(os.Environ(), commandVariable+"=1")
@@ -44,7 +48,7 @@ func TestGuideToSQL(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v: %s", c.Line, err, out)
 		}
-		for _, part := range strings.Split(strings.TrimSpace(c.Output), " … ") {
+		for _, part := range left.Split(strings.TrimSpace(c.Output), -1) {
 			if !strings.Contains(string(out), part) {
 				t.Errorf("%s prints %s\nwithout %s", c.Line, out, part)
 			}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/launch"
-	"github.com/pleach-go/pleach/internal/testutil"
+	"github.com/pleach-go/pleach/agent/launch"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/sql"
 	"github.com/pleach-go/pleach/sql/dataset"
 	"github.com/pleach-go/pleach/sql/internal/queries"

@@ -12,7 +12,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/pleach-go/pleach/internal/launch"
+	"github.com/pleach-go/pleach/agent/launch"
 )
 
 // jobLimit is how long a job may take.

@@ -7,7 +7,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
-	"github.com/pleach-go/pleach/internal/tpch"
+	"github.com/pleach-go/pleach/lab/tpch"
 )
 
 // Columns of package tpch become Arrow columns as they lie in memory.

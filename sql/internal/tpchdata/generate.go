@@ -6,7 +6,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/pleach-go/pleach/internal/tpch"
+	"github.com/pleach-go/pleach/lab/tpch"
 	"github.com/pleach-go/pleach/sql/dataset"
 	"github.com/pleach-go/pleach/sql/internal/tables"
 )

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/pleach-go/pleach/internal/tpch"
+	"github.com/pleach-go/pleach/lab/tpch"
 )
 
 // Source generates the tables of a job: each task its part, into files in a directory of its

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pleach-go/pleach/internal/tpch"
+	"github.com/pleach-go/pleach/lab/tpch"
 )
 
 // The tables have the specification's names and types. SELECT * gives them to Arrow columns:

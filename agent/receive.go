@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/agent/config"
+	"github.com/pleach-go/pleach/agent/retention"
+	"github.com/pleach-go/pleach/agent/transfer"
+	"github.com/pleach-go/pleach/fleet"
+)
+
+// receiver knows the group whose messages arrive. The first ones may arrive before Join has
+// returned it.
+type receiver struct {
+	mu    sync.Mutex
+	known chan struct{} // closed when group is set
+	group *pleach.Group // nil: it was not joined
+}
+
+// expect says that a group is about to be joined.
+func (r *receiver) expect() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known, r.group = make(chan struct{}), nil
+}
+
+// set says which group that is, or nil if it could not be joined.
+func (r *receiver) set(g *pleach.Group) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.group = g
+	close(r.known)
+}
+
+// get waits for the group.
+func (r *receiver) get() *pleach.Group {
+	r.mu.Lock()
+	known := r.known
+	r.mu.Unlock()
+	<-known
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.group
+}
+
+// receive hands a message to the store, unless it is of a copy. It never waits for a subscriber.
+func (a *Agent) receive(m pleach.Message) {
+	if m.Gap != nil {
+		return // the view that begins next shows it
+	}
+	g := a.receiver.get()
+	switch {
+	case g == nil || m.Lost > 0: // a group with views loses none
+	case m.Begins != nil:
+		a.store.push(arrival{begins: m.Begins, group: g})
+	case m.Topic == servicesTopic:
+		if s := a.services.Load(); s != nil {
+			s.shared.Receive(m)
+		}
+	case strings.HasPrefix(m.Topic, config.ReservedTopics): // of shards that this agent does not have yet
+	case m.Topic == fleet.Topic: // the fleet has subscribed to it
+	case m.Topic == transfer.Topic:
+		if s := a.files.Load(); s != nil && m.From != g.Rank() {
+			s.Receive(m)
+		}
+	default:
+		a.store.push(arrival{counted: !m.Direct, message: retention.Message{
+			Topic: m.Topic, From: m.From, View: m.View, Time: time.Now(), Direct: m.Direct, Data: m.Data,
+		}})
+	}
+}

@@ -1,0 +1,142 @@
+package deploy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
+)
+
+// cluster is a kube-apiserver with its etcd, and nothing that would run a pod.
+type cluster struct {
+	t       *testing.T
+	address string
+}
+
+const clusterToken = "operator"
+
+// newCluster starts one, if the programs are there: make kubernetes builds the first.
+func newCluster(t *testing.T) *cluster {
+	for _, program := range []string{"kube-apiserver", "etcd", "kubectl"} {
+		need(t, program)
+	}
+	dir, addresses := t.TempDir(), testutil.FreeAddresses(t, 3)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}
+	for name, data := range map[string][]byte{
+		"sa.key": pem.EncodeToMemory(&block),
+		"tokens": []byte(clusterToken + ",operator,1,system:masters\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(name string, args ...string) {
+		cmd := exec.Command(name, args...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+	run("etcd", "--data-dir", dir+"/etcd", "--listen-client-urls", "http://"+addresses[0], "--advertise-client-urls", "http://"+addresses[0],
+		"--listen-peer-urls", "http://"+addresses[1])
+	host, port, _ := strings.Cut(addresses[2], ":")
+	run("kube-apiserver", "--etcd-servers", "http://"+addresses[0], "--bind-address", host, "--secure-port", port, "--cert-dir", dir,
+		"--service-account-issuer", "https://"+addresses[2], "--service-account-key-file", dir+"/sa.key", "--service-account-signing-key-file", dir+"/sa.key",
+		"--token-auth-file", dir+"/tokens", "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.96.0.0/16",
+		"--disable-admission-plugins", "ServiceAccount") // no controller makes accounts here
+	c := &cluster{t, "https://" + addresses[2]}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		_, err := c.kubectl("", "get", "--raw", "/readyz")
+		if err == nil {
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after a minute, kube-apiserver is not ready: %v", err)
+		}
+	}
+}
+
+// kubectl runs a command of an operator, and returns what it prints.
+func (c *cluster) kubectl(input string, args ...string) (string, error) {
+	cmd := exec.Command("kubectl", append([]string{"--server", c.address, "--token", clusterToken, "--insecure-skip-tls-verify"}, args...)...)
+	cmd.Stdin = strings.NewReader(input)
+	cmd.Env = append(os.Environ(), "HOME="+c.t.TempDir(), "KUBECONFIG=")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (c *cluster) must(input string, args ...string) string {
+	c.t.Helper()
+	out, err := c.kubectl(input, args...)
+	if err != nil {
+		c.t.Fatalf("kubectl %v: %v: %s", args, err, out)
+	}
+	return out
+}
+
+// An API server takes the manifests with every field, twice without a change, and pod security
+// takes their pods: those of the StatefulSet at its strictest level, and those of the DaemonSet,
+// which have folders of their node, at none but the lowest.
+func TestManifestsOnAPIServer(t *testing.T) {
+	c := newCluster(t)
+	for namespace, level := range map[string]string{"strict": "restricted", "nodes": "privileged"} {
+		c.must("", "create", "namespace", namespace)
+		c.must("", "label", "namespace", namespace, "pod-security.kubernetes.io/enforce="+level)
+	}
+	namespaces := map[string]string{"kubernetes/statefulset.yaml": "strict", "kubernetes/daemonset.yaml": "nodes"}
+	for name, namespace := range namespaces {
+		apply := []string{"apply", "--server-side", "--validate=strict", "-n", namespace, "-f", name}
+		c.must("", append(apply, "--dry-run=server")...)
+		c.must("", apply...)
+		before := c.must("", "get", "-n", namespace, "-o", "jsonpath={.metadata.generation}", "-f", name)
+		c.must("", apply...)
+		if after := c.must("", "get", "-n", namespace, "-o", "jsonpath={.metadata.generation}", "-f", name); after != before {
+			t.Errorf("%s: applied again, its generation is %q instead of %q", name, after, before)
+		}
+		pod := podOf(t, name)
+		c.must(pod, "create", "-n", namespace, "-f", "-")
+		out, err := c.kubectl(strings.Replace(pod, `"probe"`, `"probe-2"`, 1), "create", "-n", "strict", "--dry-run=server", "-f", "-")
+		if refused := err != nil && strings.Contains(out, "hostPath"); refused != (namespace == "nodes") || err != nil && !refused {
+			t.Errorf("%s: where pods are restricted: %v: %s", name, err, out)
+		}
+	}
+	bad := bytes.Replace(read(t, "kubernetes/statefulset.yaml"), []byte("replicas:"), []byte("replica:"), 1)
+	if out, err := c.kubectl(string(bad), "apply", "--server-side", "--validate=strict", "--dry-run=server", "-n", "strict", "-f", "-"); err == nil {
+		t.Errorf("a field that Kubernetes does not know passes: %s", out)
+	}
+}
+
+// podOf returns a pod as a manifest's controller would make it, as JSON.
+func podOf(t *testing.T, name string) string {
+	t.Helper()
+	_, fields := workloadIn(t, name)
+	template := fields.(map[string]any)["spec"].(map[string]any)["template"].(map[string]any)
+	template["apiVersion"], template["kind"] = "v1", "Pod"
+	template["metadata"].(map[string]any)["name"] = "probe"
+	if volumes := template["spec"].(map[string]any)["volumes"].([]any); strings.Contains(name, "statefulset") {
+		claim := map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data-probe"}}
+		template["spec"].(map[string]any)["volumes"] = append(volumes, claim)
+	}
+	text, err := json.Marshal(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package door
-
-// OpenFileLimit returns how many files this process may have open, if the system
-// tells.
-func OpenFileLimit() (limit uint64, ok bool) { return 0, false }

@@ -1,0 +1,72 @@
+package client
+
+import (
+	"crypto/x509"
+
+	"github.com/pleach-go/pleach/internal/base/access"
+	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/founding"
+	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/transport"
+)
+
+// Door returns the door of the process. Members are those of a view, which may be nil, and
+// those that decisions add.
+func (c *Client) Door(v *membership.View, later ...membership.Decisions) *admission.Door {
+	d := &admission.Door{Group: c.Group, TLS: c.TLS != nil}
+	if c.TLS != nil {
+		d.ServerName = c.TLS.ServerName
+		d.Deny = c.Deny
+		d.URIs = !c.HostCertificates && admission.NamesMember(c.TLS)
+	}
+	d.Members = func(yield func(id, address string) bool) {
+		if v != nil {
+			for _, m := range v.Members.All() {
+				if !yield(m.Identity, m.Address) {
+					return
+				}
+			}
+		}
+		for _, decisions := range later {
+			for m := range decisions.Added() {
+				if !yield(m.Identity, m.Address) {
+					return
+				}
+			}
+		}
+	}
+	return d
+}
+
+// OpenRequest decodes the request of a process that has the right to it. The view is that of
+// the process that is asked, or nil.
+func (c *Client) OpenRequest(v *membership.View, from transport.Client, b []byte) (control.Request, error) {
+	request, err := control.Decode(b)
+	if err != nil {
+		return nil, err
+	}
+	right, claim := control.RightOf(request)
+	return request, c.Door(v).Check(from.Certificates, right, claim)
+}
+
+// Believe returns an error if the process that replies to a request says that it is another
+// one than its certificate is for.
+func (c *Client) Believe(from []*x509.Certificate, request control.Request, reply []byte) error {
+	var claim access.Claim
+	switch request.(type) {
+	case control.Founding:
+		r, err := founding.DecodeReply(reply)
+		if err != nil {
+			return nil // a refusal, which the asking process reads
+		}
+		claim = access.Claim{ID: r.From.ID, Address: r.From.Address}
+	case control.Introduce:
+		i, err := control.DecodeIntroduction(reply)
+		if err != nil {
+			return err
+		}
+		claim = access.Claim{ID: i.ID, Address: i.Address}
+	}
+	return c.Door(nil).Check(from, access.Enter, claim)
+}

@@ -1,0 +1,226 @@
+// Package operator is what an operator asks of a group from outside: its view, to go on
+// without a quorum, a higher protocol version, and a view without a member.
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pleach-go/pleach/internal/driver/client"
+	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/membership"
+)
+
+// interval is how often a member is asked for a new view, and seatTimeout bounds the question
+// whether a process of the old one is there.
+const (
+	interval    = 50 * time.Millisecond
+	seatTimeout = 2 * time.Second
+)
+
+// Client asks the processes of a group.
+type Client struct{ *client.Client }
+
+// ErrHasQuorum is returned by [Client.Force] if nothing needs to be forced.
+var ErrHasQuorum = errors.New("nothing needs to be forced")
+
+// StayError is returned by [Client.Raise] if some members do not speak a higher version than
+// the group has, and others do.
+type StayError struct {
+	Version uint16
+	Members []*membership.Member
+}
+
+func (e *StayError) Error() string {
+	return fmt.Sprintf("%d members speak no higher version than %d", len(e.Members), e.Version)
+}
+
+// View returns the view of a member.
+func (c *Client) View(ctx context.Context, address string) (control.ViewReply, error) {
+	b, err := c.Retry(ctx, address, control.View{})
+	if err != nil {
+		return control.ViewReply{}, err
+	}
+	return control.DecodeView(b)
+}
+
+// Force lets the members with some IDs go on without the others. Without IDs, all that the
+// process at the address reaches go on. It returns the new view.
+func (c *Client) Force(ctx context.Context, address string, ids []string) (control.ViewReply, error) {
+	for first := true; ; first = false {
+		v, err := c.viewToForce(ctx, address)
+		switch {
+		case err == nil && v.Lost == nil && first:
+			return v, fmt.Errorf("the group has its quorum in view %d, %w", v.View.Number, ErrHasQuorum)
+		case err != nil, v.Lost == nil:
+			return v, err
+		}
+		// A new view may still name members that are gone, if it was under way before.
+		if err := c.forceMembers(ctx, &v, ids); err != nil {
+			return v, err
+		}
+		if _, err := c.await(ctx, address, v.View.Number); err != nil {
+			return v, err
+		}
+	}
+}
+
+// viewToForce returns the view of the process at an address. A process that was started
+// again has no messages yet, but the view that it votes in.
+func (c *Client) viewToForce(ctx context.Context, address string) (control.ViewReply, error) {
+	for {
+		b, err := c.Ask(ctx, address, control.View{})
+		switch {
+		case errors.As(err, new(*control.Restarted)):
+			return c.seatToForce(ctx, address)
+		case err == nil:
+			return control.DecodeView(b)
+		case client.Permanent(err) || ctx.Err() != nil:
+			return control.ViewReply{}, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	}
+}
+
+// seatToForce returns the view of a process that was started again. Which others of the
+// view are there is not known before all were asked.
+func (c *Client) seatToForce(ctx context.Context, address string) (v control.ViewReply, err error) {
+	i, err := c.Introduction(ctx, address, &control.Question{})
+	if err == nil && i.View == nil {
+		err = errors.New("the process has no place in a view")
+	}
+	if err != nil {
+		return v, err
+	}
+	v.View, v.Lost = *i.View, &control.Lost{Needed: i.View.Needed()}
+	for _, m := range v.View.Members.All() {
+		timed, cancel := context.WithTimeout(ctx, seatTimeout)
+		if _, err := c.Introduction(timed, m.Address, &control.Question{}); err != nil {
+			v.Lost.Unreachable = append(v.Lost.Unreachable, m.Rank)
+		}
+		cancel()
+	}
+	v.Lost.Reachable = v.View.Members.Len() - len(v.Lost.Unreachable)
+	return v, nil
+}
+
+// forceMembers asks each member that goes on to do so without the others.
+func (c *Client) forceMembers(ctx context.Context, v *control.ViewReply, ids []string) error {
+	force := control.Force{View: v.View.Number}
+	var some []*membership.Member
+	for _, m := range v.View.Members.All() {
+		if slices.Contains(ids, m.Identity) || len(ids) == 0 && !slices.Contains(v.Lost.Unreachable, m.Rank) {
+			some, force.Ranks = append(some, m), append(force.Ranks, m.Rank)
+		}
+	}
+	if len(ids) > 0 && len(some) != len(ids) {
+		return fmt.Errorf("not all of %q are in view %d", ids, v.View.Number)
+	}
+	for _, m := range some {
+		if _, err := c.Ask(ctx, m.Address, force); err != nil {
+			return fmt.Errorf("%s: %w", m.Identity, err)
+		}
+	}
+	return nil
+}
+
+// await waits until the member at an address has a later view than the given one.
+func (c *Client) await(ctx context.Context, address string, number uint64) (control.ViewReply, error) {
+	for {
+		v, err := c.View(ctx, address)
+		if err != nil || v.View.Number > number {
+			return v, err
+		}
+		select {
+		case <-ctx.Done():
+			return v, fmt.Errorf("%w: no view after view %d yet", ctx.Err(), number)
+		case <-time.After(interval):
+		}
+	}
+}
+
+// GoneError is returned by [Client.Evict] if no member has the ID.
+type GoneError struct {
+	ID   string
+	View uint64
+}
+
+func (e *GoneError) Error() string { return fmt.Sprintf("no member %q in view %d", e.ID, e.View) }
+
+// VersionError is returned by [Client.Evict] if the version of the group is too low.
+type VersionError struct{ Group, Needed uint16 }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the group has protocol version %d, and %d is needed", e.Group, e.Needed)
+}
+
+// Evict has the member with an ID removed, and returns the first known view without it. The
+// member at the address is asked, or another one if that is the one to remove.
+func (c *Client) Evict(ctx context.Context, address, id string) (control.ViewReply, error) {
+	v, err := c.View(ctx, address)
+	if err != nil {
+		return v, err
+	}
+	m := v.View.Named(id)
+	switch {
+	case m == nil:
+		return v, &GoneError{id, v.View.Number}
+	case v.View.Version < membership.EvictVersion:
+		return v, &VersionError{v.View.Version, membership.EvictVersion}
+	}
+	for _, other := range v.View.Members.All() {
+		if address == m.Address && other.Rank != m.Rank {
+			address = other.Address
+		}
+	}
+	if _, err := c.Retry(ctx, address, control.Evict{Rank: m.Rank, Incarnation: m.Incarnation}); err != nil {
+		return v, err
+	}
+	for err == nil && v.View.Holds(m.Rank, m.Incarnation) {
+		v, err = c.await(ctx, address, v.View.Number)
+	}
+	return v, err
+}
+
+// Raise gives the group the highest version that all members speak, and returns the view
+// that has it.
+func (c *Client) Raise(ctx context.Context, address string) (control.ViewReply, error) {
+	v, err := c.View(ctx, address)
+	if err != nil {
+		return v, err
+	}
+	version, err := highestVersion(&v.View)
+	if err == nil && version > v.View.Version {
+		_, err = c.Ask(ctx, address, control.Raise{Version: version})
+	}
+	for err == nil && v.View.Version < version {
+		if v, err = c.await(ctx, address, v.View.Number); err == nil {
+			_, err = highestVersion(&v.View) // a process that prevents it may have joined meanwhile
+		}
+	}
+	return v, err
+}
+
+// highestVersion returns the highest version that all members speak. It returns a
+// [*StayError] if it is that of the view already, and only some members speak higher ones.
+func highestVersion(v *membership.View) (version uint16, err error) {
+	stay := &StayError{Version: v.Version}
+	for i, m := range v.Members.All() {
+		if i == 0 || m.Version < version {
+			version = m.Version
+		}
+		if m.Version <= v.Version {
+			stay.Members = append(stay.Members, m)
+		}
+	}
+	if n := len(stay.Members); n > 0 && n < v.Members.Len() {
+		return version, stay
+	}
+	return version, nil
+}

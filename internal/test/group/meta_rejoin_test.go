@@ -1,0 +1,24 @@
+package group_test
+
+import (
+	"testing"
+
+	"github.com/pleach-go/pleach"
+)
+
+// SetMeta spans memberships: a process that joins again has the meta that it had last.
+func TestMetaSpansMemberships(t *testing.T) {
+	_, slow, _ := outpacedBeside(t, func(slow *pleach.Group) {
+		if err := slow.SetMeta(t.Context(), "changed"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for m := range slow.Messages(t.Context()) {
+		if m.Gap != nil {
+			break // it is a member again
+		}
+	}
+	if meta := slow.Self().Meta; meta != "changed" {
+		t.Errorf("meta %q", meta)
+	}
+}

@@ -1,0 +1,102 @@
+package group_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pleach-go/pleach"
+)
+
+// A receipt comes when everybody has it, also if somebody dies meanwhile.
+func TestStable(t *testing.T) {
+	groups := joinWhole(t, 9, nil)
+	meet(t, groups)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for range 5 {
+		if err := groups[0].Broadcast(ctx, make([]byte, 200<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receipt, err := groups[0].WaitStable(ctx)
+	if err != nil || len(receipt.Members) != 9 {
+		t.Fatalf("receipt %+v, %v", receipt, err)
+	}
+	if err := groups[4].Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := groups[0].Broadcast(ctx, []byte("one is dead")); err != nil {
+		t.Fatal(err)
+	}
+	receipt, err = groups[0].WaitStable(ctx)
+	if err != nil || slices.ContainsFunc(receipt.Members, func(m pleach.Member) bool { return m.Rank == 4 }) || len(receipt.Members) != 8 {
+		t.Fatalf("receipt %+v, %v", receipt, err)
+	}
+}
+
+// Where a dead member is never removed, nothing is stable, and who is silent is
+// named.
+func TestStableSaysWhoIsSilent(t *testing.T) {
+	groups, network := joinMem(t, 4)
+	network.Kill(2)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := groups[0].Broadcast(ctx, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := groups[0].WaitStable(ctx)
+	var unstable *pleach.UnstableError
+	if !errors.As(err, &unstable) || !slices.Equal(unstable.Unanswered, []int{2}) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A member that has lost something is in no receipt: the error names it, and once it
+// is out of the view there is a receipt without it.
+func TestStableNamesWhoHasLost(t *testing.T) {
+	groups := joinWhole(t, 4, func(c *pleach.Config) {
+		c.Limits.KeepBytes, c.Limits.InboxBytes, c.Limits.Overflow = 128<<10, 64<<10, pleach.Drop
+	})
+	meet(t, groups)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	take := func(r int) {
+		for range groups[r].Messages(ctx) {
+		}
+	}
+	go take(1)
+	go take(3)
+	for range 100 {
+		if err := groups[0].Broadcast(ctx, make([]byte, 16<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for groups[2].Stats().Refused < 50 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	go take(2) // too late
+	_, err := groups[0].WaitStable(ctx)
+	var lost *pleach.LostError
+	for errors.As(err, &lost) && !slices.Contains(lost.Ranks, 2) && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond) // one that reads may be late, too, and say so first
+		_, err = groups[0].WaitStable(ctx)
+	}
+	if !errors.As(err, &lost) || !slices.Contains(lost.Ranks, 2) || groups[2].Stats().Lost == 0 {
+		t.Fatalf("%v, and rank 2 has counted %+v", err, groups[2].Stats())
+	}
+	for _, r := range lost.Ranks {
+		if err := groups[r].Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receipt, err := groups[0].WaitStable(ctx)
+	for err != nil && ctx.Err() == nil { // until the view is there
+		receipt, err = groups[0].WaitStable(ctx)
+	}
+	if err != nil || slices.ContainsFunc(receipt.Members, func(m pleach.Member) bool { return m.Rank == 2 }) {
+		t.Errorf("receipt %+v, %v", receipt, err)
+	}
+}

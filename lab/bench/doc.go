@@ -1,0 +1,18 @@
+// Package bench is what the benchmarks of pleach-lab bench share: records that members
+// in processes of their own report over a pipe, statistics, and limits.
+//
+//   - broadcast measures how long a broadcast takes to reach every live member.
+//   - stabilization measures how soon survivors agree on a view without a member
+//     that was killed.
+//   - ulfm measures how soon the survivors of an MPI program go on, which
+//     stabilization compares.
+//   - collectives measures collective operations, beside Open MPI's.
+//   - restart measures what a killed process costs a job.
+//   - sort measures a whole job that sorts, beside GNU sort.
+//   - cp measures copies of a file, beside a bare chain and a loop of copies.
+//   - scale measures what a member costs as its group grows.
+//   - shards measures how soon partitions are owned again, and that no request has two
+//     owners.
+//
+// A benchmark starts its members through agent/launch.
+package bench
