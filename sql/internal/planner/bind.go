@@ -277,9 +277,10 @@ func (b *binder) positions() {
 		}
 	}
 	for _, m := range children(b.node, "modifiers") {
-		b.orderByAll(m)
-		for _, o := range children(m, "orders") {
-			b.outputFirst(child(o, "expression"))
+		if !b.orderByAll(m) {
+			for _, o := range children(m, "orders") {
+				b.outputFirst(child(o, "expression"))
+			}
 		}
 		for _, e := range children(m, "distinct_on_targets") {
 			b.outputFirst(e)
@@ -299,11 +300,12 @@ func (b *binder) outputFirst(e node) {
 	}
 }
 
-// orderByAll writes the columns of ORDER BY ALL out.
-func (b *binder) orderByAll(modifier node) {
+// orderByAll writes the columns of ORDER BY ALL out, and reports whether this is one. Their names
+// are those of columns: an output may have the same name as the column that another output shows.
+func (b *binder) orderByAll(modifier node) bool {
 	orders := children(modifier, "orders")
 	if len(orders) != 1 || text(child(orders[0], "expression"), "class") != "STAR" || !wholeStar(child(orders[0], "expression")) {
-		return
+		return false
 	}
 	var all []node
 	for _, output := range b.outputs {
@@ -316,6 +318,7 @@ func (b *binder) orderByAll(modifier node) {
 		all = append(all, o)
 	}
 	modifier["orders"] = list(all...)
+	return true
 }
 
 // expressions binds the names in a clause.

@@ -262,6 +262,7 @@ var queries = []string{
 	// Columns of type NULL, which are INTEGER when they are sent (seed 50129).
 	"SELECT id FROM item WHERE NOT name >= (SELECT min(CAST(NULL AS VARCHAR) || 'a') FROM few) ORDER BY id",
 	"SELECT id, typeof(m) FROM few, (SELECT max(NULL) AS m FROM item) t ORDER BY id",
+	"SELECT v % 3 AS k, k AS w FROM item ORDER BY ALL", // k is a column and an output (seed 7000119)
 	"SELECT NULL AS day FROM few UNION ALL SELECT day FROM item WHERE v = 5 ORDER BY day",
 }
 
@@ -332,6 +333,8 @@ func TestRefusals(t *testing.T) {
 		"SELECT DISTINCT ON (k) k, v FROM item":                                                                "write ORDER BY",
 		"SELECT 'a' AS a, count(*) FROM item GROUP BY ROLLUP ('a')":                                            "a constant in ROLLUP",
 		"SELECT 1 AS few FROM item AS few GROUP BY few":                                                        "few may be a table or a name in SELECT",
+		"SELECT 1 AS rowid FROM item GROUP BY rowid":                                                           "rowid is the number of a row", // seed 7000035
+		"SELECT id, (SELECT max(rowid) FROM few) FROM (SELECT id AS rowid, id FROM item) t":                    "rowid is the number of a row",
 		"SELECT geomean(v) FROM item":                                                                          "geomean() is not supported",
 		"SELECT count(*) FROM item WHERE name COLLATE nocase = 'N1'":                                           "COLLATE is not supported",
 		"SELECT count(*) FROM item POSITIONAL JOIN head":                                                       "POSITIONAL",

@@ -69,7 +69,10 @@ func (s *scope) find(n node) (p place, found bool, err error) {
 	return place{}, false, nil
 }
 
+// here looks a name up among the tables of this scope. Every stored table also has a pseudocolumn
+// rowid, the number of a row, which says nothing once the table is divided.
 func (s *scope) here(names []string) (p place, found bool, err error) {
+	pseudo := false
 	for _, r := range s.refs {
 		name := names[0]
 		if len(names) > 1 {
@@ -83,6 +86,7 @@ func (s *scope) here(names []string) (p place, found bool, err error) {
 		c, ok := r.column(name)
 		switch {
 		case !ok:
+			pseudo = pseudo || sameName(name, "rowid")
 			continue
 		case len(names) > 2:
 			return p, false, refuse("%s: write TABLE.COLUMN, and fields of a struct as (TABLE.COLUMN).FIELD", strings.Join(names, "."))
@@ -90,6 +94,9 @@ func (s *scope) here(names []string) (p place, found bool, err error) {
 			return p, false, refuse("%s may be a column of %s or of %s: write which", name, p.ref.alias, r.alias)
 		}
 		p, found = place{r, c.name}, true
+	}
+	if pseudo && !found {
+		return p, false, refuse("rowid is the number of a row in its process: use a column of the table")
 	}
 	return p, found, nil
 }
