@@ -7,13 +7,18 @@ import (
 	"io"
 	"log"
 	"sync"
+	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/mem"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A group begins with one member. Another process joins, broadcasts and leaves;
 // the first one receives the message and sees the views.

@@ -1,4 +1,4 @@
-package pleach
+package collective_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 // The progress of collective calls is JSON that does not change: its golden frame is
 // among those of the replies.
 func TestGoldenProgress(t *testing.T) {
-	frames, err := os.ReadFile("internal/machine/control/testdata/replies.golden")
+	frames, err := os.ReadFile("../internal/machine/control/testdata/replies.golden")
 	if err != nil {
 		t.Fatal(err)
 	}
