@@ -77,7 +77,7 @@ func TestLate(t *testing.T) {
 	n := newNetwork(t, 8, 1)
 	defer n.close()
 	long := soon(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	for r, err := range n.each(func(w Comm) error {
 		if err := Barrier(long, w); err != nil || w.Rank() == 3 {

@@ -67,7 +67,7 @@ var lock = porcupine.Model{
 
 // Members contend for one lease. Holders die: the next one begins when the lease has expired.
 func TestLeaseIsALockAlthoughHoldersDie(t *testing.T) {
-	const ttl = 300 * time.Millisecond
+	const ttl = 1500 * time.Millisecond
 	members := []*member{start(t, ttl, nil)}
 	for range 4 {
 		members = append(members, start(t, ttl, members[0]))
@@ -79,7 +79,7 @@ func TestLeaseIsALockAlthoughHoldersDie(t *testing.T) {
 	note := func(client int, c change, call, end time.Time) {
 		history = append(history, porcupine.Operation{ClientId: client, Input: c, Call: int64(call.Sub(began)), Return: int64(end.Sub(began))})
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
 	defer stop()
 	var clients sync.WaitGroup
 	for i, m := range members {

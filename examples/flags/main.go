@@ -243,7 +243,7 @@ func serve(ctx context.Context, group *pleach.Group, t *table, address string) e
 	case err = <-failed:
 	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	return errors.Join(err, server.Shutdown(ctx), group.Leave(ctx))
+	return errors.Join(err, server.Shutdown(leaving), group.Leave(leaving))
 }
