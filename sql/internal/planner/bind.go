@@ -257,7 +257,9 @@ func (b *binder) groupByAll() error {
 
 // clauses binds the names in all clauses.
 func (b *binder) clauses(ctx context.Context) error {
-	b.positions()
+	if err := b.positions(); err != nil {
+		return err
+	}
 	for _, key := range []string{"select_list", "where_clause", "group_expressions", "having", "qualify", "modifiers"} {
 		if err := b.expressions(ctx, b.node, key); err != nil {
 			return err
@@ -269,7 +271,7 @@ func (b *binder) clauses(ctx context.Context) error {
 // positions replaces positions and names of outputs in GROUP BY, ORDER BY and DISTINCT ON by the
 // expressions that they stand for. GROUP BY looks for names among columns first, the other two
 // among outputs.
-func (b *binder) positions() {
+func (b *binder) positions() error {
 	for _, g := range children(b.node, "group_expressions") {
 		if i, _ := integer(g); i > 0 && i <= len(b.outputs) {
 			become(g, b.outputs[i-1].expr)
@@ -279,25 +281,34 @@ func (b *binder) positions() {
 	for _, m := range children(b.node, "modifiers") {
 		if !b.orderByAll(m) {
 			for _, o := range children(m, "orders") {
-				b.outputFirst(child(o, "expression"))
+				if err := b.outputFirst(child(o, "expression")); err != nil {
+					return err
+				}
 			}
 		}
 		for _, e := range children(m, "distinct_on_targets") {
-			b.outputFirst(e)
+			if err := b.outputFirst(e); err != nil {
+				return err
+			}
 		}
 	}
+	return nil
 }
 
 // outputFirst replaces the position or the name of an output by its expression.
-func (b *binder) outputFirst(e node) {
+func (b *binder) outputFirst(e node) error {
 	i, _ := integer(e)
 	if names := texts(e, "column_names"); len(names) == 1 {
+		if err := b.once(names[0]); err != nil {
+			return err
+		}
 		i = 1 + slices.IndexFunc(b.outputs, func(o output) bool { return sameName(o.alias, names[0]) })
 	}
 	if i > 0 && i <= len(b.outputs) {
 		become(e, b.outputs[i-1].expr)
 		e["alias"] = ""
 	}
+	return nil
 }
 
 // orderByAll writes the columns of ORDER BY ALL out, and reports whether this is one. Their names
@@ -365,6 +376,9 @@ func (b *binder) name(n node) error {
 				if b.scope.table(names[0]) { // Then it is the row, as a struct.
 					return refuse("%s may be a table or a name in SELECT: write which", names[0])
 				}
+				if err := b.once(names[0]); err != nil {
+					return err
+				}
 				return substitute(n, o)
 			}
 		}
@@ -379,6 +393,21 @@ func (b *binder) name(n node) error {
 		p.ref.leaf.needed[p.column] = true
 	}
 	n["column_names"] = []any{p.ref.name, p.column}
+	return nil
+}
+
+// once refuses a name of several outputs: which of them is meant differs by clause.
+func (b *binder) once(name string) error {
+	var first node
+	for _, o := range b.outputs {
+		switch {
+		case !sameName(o.alias, name):
+		case first == nil:
+			first = o.expr
+		case !equal(first, o.expr):
+			return refuse("%s is the name of several columns in SELECT: give them different names", name)
+		}
+	}
 	return nil
 }
 

@@ -335,6 +335,8 @@ func TestRefusals(t *testing.T) {
 		"SELECT 1 AS few FROM item AS few GROUP BY few":                                                        "few may be a table or a name in SELECT",
 		"SELECT 1 AS rowid FROM item GROUP BY rowid":                                                           "rowid is the number of a row", // seed 7000035
 		"SELECT id, (SELECT max(rowid) FROM few) FROM (SELECT id AS rowid, id FROM item) t":                    "rowid is the number of a row",
+		"SELECT id AS a, k AS a FROM item WHERE a > 3":                                                         "a is the name of several columns", // seed 7000200
+		"SELECT id AS a, k AS a FROM item ORDER BY a":                                                          "a is the name of several columns",
 		"SELECT geomean(v) FROM item":                                                                          "geomean() is not supported",
 		"SELECT count(*) FROM item WHERE name COLLATE nocase = 'N1'":                                           "COLLATE is not supported",
 		"SELECT count(*) FROM item POSITIONAL JOIN head":                                                       "POSITIONAL",
