@@ -272,8 +272,12 @@ func (b *binder) clauses(ctx context.Context) error {
 // expressions that they stand for. GROUP BY looks for names among columns first, the other two
 // among outputs.
 func (b *binder) positions() error {
-	for _, g := range children(b.node, "group_expressions") {
+	groups := children(b.node, "group_expressions")
+	for _, g := range groups {
 		if i, _ := integer(g); i > 0 && i <= len(b.outputs) {
+			if len(groups) > 1 && b.mentions(i) { // DuckDB may take the number for the group, and show 42.
+				return refuse("GROUP BY %d, and %d is a value in SELECT: write the column of GROUP BY out", i, i)
+			}
 			become(g, b.outputs[i-1].expr)
 			g["alias"] = ""
 		}
@@ -293,6 +297,16 @@ func (b *binder) positions() error {
 		}
 	}
 	return nil
+}
+
+// mentions reports whether a number is a value in SELECT or HAVING.
+func (b *binder) mentions(number int) (found bool) {
+	eachOutside([]any{b.node["select_list"], b.node["having"]}, func(n node) bool {
+		i, ok := integer(n)
+		found = found || ok && i == number
+		return true
+	})
+	return found
 }
 
 // outputFirst replaces the position or the name of an output by its expression.
