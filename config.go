@@ -45,11 +45,11 @@ type Config struct {
 	// others until its context ends. If zero, Join only joins a running group.
 	Expect int
 
-	// DataDir is a folder in which this member keeps its vote, so that it counts again
-	// after a restart: if a majority of the members of a view is back, with their folders,
-	// the group goes on by itself. A folder belongs to one process at a time. It is made
-	// if it is not there. If empty, a process that is started again has no vote until it
-	// has joined again, which takes a quorum of the others.
+	// DataDir is a directory for the vote of this member, so that the vote counts after a
+	// restart: the group recovers automatically when a majority of the members of its last
+	// view is back with their directories. A directory belongs to one process at a time. It
+	// is made if it does not exist. If empty, a restarted process has no vote until it has
+	// joined again, which takes a quorum of the others.
 	DataDir string
 
 	// Listen is the host:port that Create and Join listen on. If empty, or with
@@ -68,11 +68,11 @@ type Config struct {
 	// with [ErrReplaced]. If false, Join returns an [*IdentityInUseError]. A member
 	// that is gone is replaced in either case.
 	Replace bool
-	// Rejoin lets this process join again by itself when the others have removed it
+	// Rejoin makes this process join again automatically when the others have removed it
 	// ([ErrEvicted]), and when it has left because its program was too slow ([ErrTooSlow])
-	// and receives again. [Group] goes on, with handlers and subscriptions, and tells the
-	// program in its messages what it may have missed ([Message.Gap]). Meanwhile calls that
-	// need a membership return why there is none, and so does [View.Err]. If false, the
+	// and receives again. The [Group] continues, with handlers and subscriptions, and a marker
+	// among its messages shows where some may be missing ([Message.Gap]). Meanwhile calls that
+	// need a membership return an error with the reason, and so does [View.Err]. If false, the
 	// group ends then ([Group.Err]), until [Group.Rejoin].
 	Rejoin bool
 	// FailureDomain names what fails together with this process, as a rack or a
@@ -80,7 +80,7 @@ type Config struct {
 	// possible. If empty, the domain is unknown.
 	FailureDomain string
 
-	// Meta is what this process tells the other members about itself, as its version or
+	// Meta describes this process to the other members, for example its version or
 	// its role: [Member.Meta]. It may be any bytes, 512 at most. A process that joins has
 	// it from its first view on, and members that begin a group together a view later.
 	// [Group.SetMeta] changes it. If empty, there is none.
@@ -97,7 +97,7 @@ type Config struct {
 	Agree map[string]string
 
 	// Static fixes the membership: there is one view, no detector runs, and dead
-	// members stay in the view and are corrected around. If false, members agree on
+	// members stay in the view while broadcasts bypass them. If false, members agree on
 	// views.
 	Static bool
 	// AllowMinority lets any number of members continue after failures, down to
@@ -118,15 +118,15 @@ type Config struct {
 	// neighbors, over connections that are there anyway. If zero, 300 ms, or a fifth
 	// of SuspicionTimeout if that is less. All members use the same.
 	HeartbeatInterval time.Duration
-	// SuspicionTimeout is how long a member may be silent before its ring neighbors
-	// suspect it, as a stopped or hung process is. It grows by itself where members
-	// are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; in a
+	// SuspicionTimeout is the time without a heartbeat after which a member's ring
+	// neighbors suspect it, as with a stopped or hung process. It grows automatically where
+	// members are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; in a
 	// World on several hosts 10 s; with AllowMinority, and in a World on one host, no
-	// member is suspected for its silence. If negative, none is either.
+	// member is suspected for missing heartbeats. If negative, none is either.
 	SuspicionTimeout time.Duration
-	// Detectors report suspicions beside what broken connections and heartbeats
-	// reveal: package detect/swim finds hosts that have fallen silent, and
-	// [detect.Feed] passes on what a scheduler knows. The group closes them. If empty,
+	// Detectors report suspicions in addition to those from broken connections and
+	// heartbeats: package detect/swim finds unreachable hosts, and
+	// [detect.Feed] passes on reports of a scheduler. The group closes them. If empty,
 	// connections and heartbeats are all.
 	Detectors []detect.Detector
 
@@ -159,7 +159,7 @@ type Config struct {
 	// DenyFile is a file with certificates and members that are denied, one in each line:
 	// "serial HEX", "id ID" or "uri URI". The file is read again within a second after a
 	// change; one with a mistake changes nothing, and is logged. New connections and requests
-	// of what is denied are refused with [ErrRevoked], open connections end, and the other
+	// of a denied process are refused with [ErrRevoked], open connections end, and the other
 	// members evict it while they are a quorum. It needs TLS, which proves who a process
 	// is. If empty, nothing is denied.
 	DenyFile string
@@ -189,11 +189,11 @@ type Config struct {
 	// [Group.Subscribe] returns the subscriptions, and makes others. If nil, there are none
 	// before Subscribe.
 	Topics []string
-	// CurrentNotices puts a notice that the program is current before the messages of each
-	// membership ([Message.Current]).
+	// CurrentNotices puts a marker before the messages of each membership that says that the
+	// program is current ([Message.Current]).
 	CurrentNotices bool
 	// ViewNotices has OnMessage called where each view begins ([Message.Begins]), after all
-	// messages of the views before. If false, there are no such notices.
+	// messages of the views before. If false, it is not called there.
 	ViewNotices bool
 
 	// Shape is the shape of the broadcast tree. If zero, binomial. All members
@@ -211,8 +211,8 @@ type Config struct {
 // JobConfig configures the processes of a job: [NewWorld]. The zero value of each setting
 // is a good default.
 type JobConfig struct {
-	// Respawned makes NewWorld take the place of the process that had this rank in a job
-	// that goes on: see [World.Admit]. If false, the launcher's word counts, as that of
+	// Respawned makes NewWorld take the place of the process that had this rank in a running
+	// job: see [World.Admit]. If false, the launcher's word counts, as that of
 	// pleach run --respawn.
 	Respawned bool
 	// QuorumTimeout is how long the calls of a World wait, after the quorum is lost,
@@ -262,19 +262,19 @@ type Limits struct {
 	// InboxBytes is how much may wait for the program to receive it, in all its
 	// subscriptions together. If zero, 16 MiB. Beyond that, Overflow decides.
 	InboxBytes int
-	// Overflow is what happens when a program does not receive as fast as others
+	// Overflow selects the behavior when a program does not receive as fast as others
 	// broadcast. If zero, [Block].
 	Overflow Overflow
 	// SlowTimeout is how long a program may receive nothing while its inbox is full.
 	// If zero, 5 s. After that the process leaves its group with [ErrTooSlow], so
-	// that it does not block the others any longer. So does a process that hardly runs
-	// for as long while others wait for it. A static group waits for ever.
+	// that it does not block the others any longer. So does a process that is starved
+	// of CPU for as long while others wait for it. A static group waits for ever.
 	SlowTimeout time.Duration
 	// OutboxBytes is how much may wait to be sent; Broadcast blocks beyond it. If
 	// zero, 4 MiB.
 	OutboxBytes int
-	// SendBytes is how much of what [Group.Send] sends to one member its program may not
-	// have received yet, apart from one message; Send blocks beyond it. If zero, 1 MiB.
+	// SendBytes bounds the messages by [Group.Send] to one member that its program has not
+	// received yet, apart from one message; Send blocks beyond it. If zero, 1 MiB.
 	SendBytes int
 	// Requests is how many requests of this process may wait for replies; [Group.Request]
 	// blocks beyond it. It is also how many requests of others this process serves at a
@@ -284,7 +284,7 @@ type Limits struct {
 	// SharedBytes bounds the memory that a process shares with members on its host, on
 	// Linux. Two of them that run as the same user exchange messages through it when they
 	// have many, instead of through their connection, which stays. With TLS they do so
-	// after its handshake, and what is in the memory is not encrypted. Beyond the limit,
+	// after its handshake, and the data in this memory is not encrypted. Beyond the limit,
 	// the connection is used. If zero, 64 MiB in a World and none in a group, whose
 	// broadcasts gain little by it. If negative, none.
 	SharedBytes int

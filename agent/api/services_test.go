@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"reflect"
@@ -76,6 +77,35 @@ func TestShardsAreAsDescribed(t *testing.T) {
 		for _, c := range d.check(&schema{Ref: "/" + name}, name, decoded(t, request(s, "GET", target, "").Body.Bytes())) {
 			t.Error(c)
 		}
+	}
+}
+
+// assigning is an agent whose shards get an owner with each look at them.
+type assigning struct {
+	*fakeAgent
+	looks int
+}
+
+func (a *assigning) Owners(context.Context, string) (*Owners, error) {
+	a.looks++
+	if a.looks == 1 {
+		return nil, ErrNoShards
+	}
+	return &Owners{Name: "s", Owners: make([]PartitionOwner, a.looks-2)}, a.err
+}
+
+// PUT replies at once, or when each partition has an owner.
+func TestNewShardsAreAwaited(t *testing.T) {
+	for target, want := range map[string]int{"/v1/shards/s?partitions=2": 0, "/v1/shards/s?partitions=2&wait=true": 4} {
+		a := &assigning{fakeAgent: newFake()}
+		w := request(NewServer(a, slog.New(slog.DiscardHandler)), "PUT", target, "")
+		if w.Code != http.StatusOK || a.looks != want {
+			t.Errorf("%s: %d after %d looks, want %d: %s", target, w.Code, a.looks, want, w.Body)
+		}
+	}
+	w := request(newTestServer(newFake()), "PUT", "/v1/shards/s?partitions=4000&wait=true&timeout=50ms", "") // they never get all owners
+	if w.Code != http.StatusGatewayTimeout {
+		t.Errorf("without owners: %d: %s", w.Code, w.Body)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/pleach-go/pleach/shard"
 )
@@ -97,8 +98,30 @@ func (s *Server) putShards(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("write a name of at most 100 bytes and 1 to %d partitions: ?partitions=64", maxPartitions)
 	}
 	return call(w, r, func(ctx context.Context) (any, error) {
-		return s.agent.PutShards(ctx, r.PathValue("name"), partitions)
+		changed, err := s.agent.PutShards(ctx, r.PathValue("name"), partitions)
+		if err == nil && r.URL.Query().Get("wait") == "true" {
+			err = s.awaitOwners(ctx, r.PathValue("name"), partitions)
+		}
+		return changed, err
 	})
+}
+
+// ownersInterval is the time between two looks at partitions that have no owner yet.
+const ownersInterval = 20 * time.Millisecond
+
+// awaitOwners waits until this agent knows the owner of every partition.
+func (s *Server) awaitOwners(ctx context.Context, name string, partitions int) error {
+	for {
+		owners, err := s.agent.Owners(ctx, name)
+		if err != nil && !errors.Is(err, ErrNoShards) || err == nil && len(owners.Owners) == partitions {
+			return err
+		}
+		select {
+		case <-time.After(ownersInterval):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (s *Server) deleteShards(w http.ResponseWriter, r *http.Request) error {

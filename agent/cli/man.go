@@ -12,13 +12,13 @@ import (
 // newMan writes the manual pages, for packages. pleach completion has the completions.
 func newMan(program string) *cobra.Command {
 	return &cobra.Command{
-		Use:     "man FOLDER",
-		Short:   "Write a manual page for each command into a folder",
+		Use:     "man DIR",
+		Short:   "Write a manual page for each command into a directory",
 		Example: "  " + program + " man /usr/local/share/man/man1",
 		Hidden:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return fmt.Errorf("write a folder, as in %s man /usr/local/share/man/man1", program)
+				return fmt.Errorf("write a directory, as in %s man /usr/local/share/man/man1", program)
 			}
 			return nil
 		},

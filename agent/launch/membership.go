@@ -53,7 +53,7 @@ func (r *reports) Write(b []byte) (int, error) {
 type membership struct {
 	removed []*removal // by rank; nil: it is in the job, as far as is known
 	views   []uint64   // by rank: the last view that it was removed in, or came back in
-	anew    []bool     // by rank: its process was started anew, and has not come back yet
+	anew    []bool     // by rank: its process was restarted, and has not come back yet
 	left    []bool     // by rank: its process has left the job on its own
 	ending  []bool     // by rank: the processes that have agreed on the end of the job; nil: none have
 	expired <-chan time.Time

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxRespawns is how often the process of a rank is started anew: one that dies more often
+// MaxRespawns is how often the process of a rank is restarted: one that dies more often
 // has a reason that stays.
 const MaxRespawns = 10
 
@@ -26,7 +26,7 @@ func (r *running) forgiveLate(outcomes []Outcome) {
 	}
 	for i := range outcomes {
 		if o := &outcomes[i]; o.Kind == Failed && r.processes[i].again && last >= 0 && o.After > last {
-			o.Kind, o.Text = Ended, "started anew too late"
+			o.Kind, o.Text = Ended, "restarted too late"
 		}
 	}
 }
@@ -39,16 +39,16 @@ func (r *running) respawn(p *rankProcess, o Outcome) bool {
 		return false
 	}
 	if r.respawned[p.rank] == MaxRespawns {
-		r.Output.notice("rank %d: started anew %d times already", p.rank, MaxRespawns)
+		r.Output.notice("rank %d: restarted %d times already", p.rank, MaxRespawns)
 		return false
 	}
 	r.respawned[p.rank]++
 	next, err := r.startRank(p.rank, append(slices.Clone(r.Env), replacementVariable+"=1"))
 	if err != nil {
-		r.Output.notice("rank %d: %s after %v, and cannot be started anew: %v", p.rank, o.Text, o.After, err)
+		r.Output.notice("rank %d: %s after %v, and cannot be restarted: %v", p.rank, o.Text, o.After, err)
 		return false
 	}
-	r.Output.notice("rank %d: %s after %v, and started anew", p.rank, o.Text, o.After)
+	r.Output.notice("rank %d: %s after %v, and restarted", p.rank, o.Text, o.After)
 	next.again = true
 	r.membership.forget(p.rank)
 	r.processes[p.rank] = next

@@ -1,4 +1,4 @@
-"""Sgd trains a linear model by data-parallel stochastic gradient descent. A process that is killed is started anew and
+"""Sgd trains a linear model by data-parallel stochastic gradient descent. A process that is killed is restarted and
 taken in again, without a restart of the others, and the model is the same to the last bit as without:
 
     pleach run -n 4 --respawn --kill '2@/step 50/' python3 examples/python/sgd.py

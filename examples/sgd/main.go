@@ -1,5 +1,5 @@
 // Sgd trains a linear model by data-parallel stochastic gradient descent. A process that
-// is killed is started anew and taken in again, without a restart of the others, and the
+// is killed is restarted and taken in again, without a restart of the others, and the
 // model is the same to the last bit as without:
 //
 //	go build -o sgd ./examples/sgd

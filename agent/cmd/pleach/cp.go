@@ -28,24 +28,24 @@ func newCp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cp FILE... :DIR/",
 		Short: "Copy files to all members of a group or of a fleet, through the agent of this host",
-		Long: `Copy files to a folder of every member, this one included. Chunks go along the group's
+		Long: `Copy files to a directory of every member, this one included. Chunks go along the group's
 tree, so that the network of this host carries a file a few times, and not once for each
 member. Each chunk is verified by its SHA-256, and a file gets its name when it is complete
 and on the disk.
 
-A member takes files only in the folders of its setting file-dirs (see pleach agent), and
-folders below; a relative DIR is below the first of them. Members that die meanwhile are
+A member takes files only in the directories of its setting file-dirs (see pleach agent), and
+directories below; a relative DIR is below the first of them. Members that die meanwhile are
 not waited for, and members that join meanwhile get the files, too.
 
-A copy takes what the group can carry, and other broadcasts share that with it. --rate
+A copy uses all of the bandwidth of the group, and other broadcasts share it. --rate
 leaves room for them.
 
-A copy that was interrupted, at either end, goes on where it has ended when it is started
+A copy that was interrupted, at either end, continues where it ended when it is started
 again: only the chunks travel that members lack. A member that has the file already gets
 nothing. The exit code is 1 if a member has not got a file.
 
 With --fleet, the files go to the members of all zones. A file crosses each long link once,
-to a delegate that copies it in its zone.`,
+to a gateway that copies it in its zone.`,
 		Example: `  pleach cp app.tar.gz :releases/
   pleach cp a.img b.img :/srv/images/ --rate 50000000
   pleach cp model.bin : --fleet
@@ -55,7 +55,7 @@ to a delegate that copies it in its zone.`,
 				return fmt.Errorf("--rate %d: write a number of bytes in a second, or 0 for no limit", c.rate)
 			}
 			if len(args) < 2 || !strings.HasPrefix(args[len(args)-1], ":") {
-				return errors.New("write files and a folder with a colon before it, as in pleach cp app.tar.gz :releases/")
+				return errors.New("write files and a directory with a colon before it, as in pleach cp app.tar.gz :releases/")
 			}
 			return nil
 		},
@@ -77,7 +77,7 @@ func (c *cpCommand) run(cmd *cobra.Command, args []string) error {
 	for i, name := range names {
 		result, sent, err := c.copy(cmd, agent, name, dir)
 		if cmd.Context().Err() != nil && err != nil {
-			return cli.Interruption(fmt.Sprintf("interrupted after %d of %s, and %d of %d bytes of %s: members keep what they have, and the same command goes on from there",
+			return cli.Interruption(fmt.Sprintf("interrupted after %d of %s, and %d of %d bytes of %s: members keep what they have, and the same command continues from there",
 				i, cli.Count(len(names), "file"), sent.Sent, sent.Total, name))
 		}
 		if err != nil {

@@ -23,7 +23,7 @@ func newEvict() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "evict ID [ADDRESS]",
 		Short: "Remove a live member from a group",
-		Long: `Remove the member with an ID from a group, although it is alive. The other members
+		Long: `Remove the member with an ID from a group, even if it is alive. The other members
 decide it, so it is refused if they are no quorum without that member.
 
 The process of the member is not stopped. Its group ends with an error that names the

@@ -29,18 +29,18 @@ func newForceView() *cobra.Command {
 	var f forceViewCommand
 	cmd := &cobra.Command{
 		Use:   "force-view [ADDRESS]",
-		Short: "Let the survivors of a group that has lost its quorum go on",
-		Long: `Let some members of a group that has lost its quorum go on without the others, which
+		Short: "Let the survivors of a group that has lost its quorum continue",
+		Long: `Let some members of a group that has lost its quorum continue without the others, which
 leave the view. It is a last resort, for when more members are lost for good than a
 quorum can do without.
 
-Be sure that the members that do not go on are dead, and not only cut off. If they
-live, there may be two groups of the same name afterwards, both of which go on: what
+Be sure that the members that do not continue are dead, and not only cut off. If they
+live, there may be two groups of the same name afterwards, both of which continue: what
 one of them does, the other does not see. A member that was cut off joins again only
 when it reaches the others, and then loses what it has done.
 
-The member at the address has to be one that goes on. Without --members, all that it
-reaches go on. Without an address, it is the agent of this host, whose file (--config)
+The member at the address has to be one that continues. Without --members, all that it
+reaches continue. Without an address, it is the agent of this host, whose file (--config)
 has the group's name, TLS and secret. Without --yes, the command only says what it would do. It is refused as
 long as the group has its quorum.`,
 		Example: `  pleach members db1:7000
@@ -49,7 +49,7 @@ long as the group has its quorum.`,
   pleach force-view db1:7000 --members db1,db2 --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return errors.New("write the address of a member that goes on, as in pleach force-view 127.0.0.1:7000")
+				return errors.New("write the address of a member that continues, as in pleach force-view 127.0.0.1:7000")
 			}
 			return errors.Join(mapped(args, checkAddress)...)
 		},
@@ -62,7 +62,7 @@ long as the group has its quorum.`,
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().StringSliceVar(&f.members, "members", nil, "`IDs` of the members that go on (default all that are reachable)")
+	cmd.Flags().StringSliceVar(&f.members, "members", nil, "`IDs` of the members that continue (default all that are reachable)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do it: the others are dead")
 	return cmd
 }
@@ -106,7 +106,7 @@ func (f *forceViewCommand) explain(out io.Writer, v pleach.View, lost *pleach.Qu
 			leave = append(leave, cli.Printable(m.ID))
 		}
 	}
-	_, err := fmt.Fprintf(out, "%s\nwould go on:  %s\nwould leave:  %s\n", viewTitle(v), strings.Join(stay, ", "), strings.Join(leave, ", "))
+	_, err := fmt.Fprintf(out, "%s\nwould continue:  %s\nwould leave:     %s\n", viewTitle(v), strings.Join(stay, ", "), strings.Join(leave, ", "))
 	if err != nil {
 		return cli.Failure(err)
 	}

@@ -53,7 +53,7 @@ func newMachine(t *testing.T, network *netns.Net, host int) *machine {
 	if out, err := exec.Command("cp", "-a", "/etc", m.root+"/etc").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for _, dir := range []string{"run", "lib", "home", "etc/pleach"} {
+	for _, dir := range []string{"run", "lib", "srv/files/releases", "home", "etc/pleach"} {
 		if err := os.MkdirAll(filepath.Join(m.root, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func newMachine(t *testing.T, network *netns.Net, host int) *machine {
 }
 
 // enter mounts the folders of a machine, which only the command's own processes see.
-const enter = `mount --bind "$1/etc" /etc && mount --bind "$1/run" /run && mount --bind "$1/lib" /var/lib && cd "$1/home" && eval "$2"`
+const enter = `mount --bind "$1/etc" /etc && mount --bind "$1/run" /run && mount --bind "$1/lib" /var/lib && mount --bind "$1/srv" /srv && cd "$1/home" && eval "$2"`
 
 func (m *machine) command(line string) *exec.Cmd {
 	cmd := m.network.Command(m.host, "bash", "-c", enter, "machine", m.root, line)
@@ -169,7 +169,7 @@ func TestGuideToThreeMachines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(m.root, "etc/pleach/agent.yaml"), []byte(settings.Text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(m.root, "etc/pleach/agent.yaml"), []byte(settings.Text+"\nfile-dirs: [/srv/files]\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(startAgent.Line, "10.0.0.1") {
@@ -181,6 +181,7 @@ func TestGuideToThreeMachines(t *testing.T) {
 		a.await(contains("msg=member "), nil)
 	}
 	useGuide(t, machines, use)
+	copyByGuide(t, machines)
 	for _, a := range agents {
 		if strings.Contains(a.String(), "level=WARN") {
 			t.Errorf("an agent warns: %s", a)
@@ -223,46 +224,18 @@ func useGuide(t *testing.T, machines []*machine, use []testutil.PrintedCommand) 
 	}
 }
 
-// A job of the guide is killed, and finishes.
-func TestGuideForJobs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds programs")
-	}
-	folder := t.TempDir()
-	here := strings.NewReplacer(" -o pi", " -o "+folder+"/pi", "./pi", folder+"/pi", "--output ", "--output "+folder+"/")
-	for _, at := range []struct{ page, section string }{{"jobs.md", "Takeover"}, {"sort.md", "Sort"}} {
-		for _, c := range testutil.CodeBlocks(t, "../../../docs/guide/"+at.page, at.section) {
-			if c.Language != "console" || strings.Contains(c.Text, "./prog") {
-				continue
-			}
-			for _, c := range c.Commands() {
-				cmd := exec.Command("bash", "-c", here.Replace(c.Line))
-				cmd.Dir = "../../.."
-				if out, err := cmd.CombinedOutput(); err != nil || !c.Says(string(out)) {
-					t.Errorf("%s: %v: %s", c.Line, err, out)
-				}
-			}
-		}
-	}
-}
-
-// A group of one agent is all that the first broadcast needs.
-func TestGuideToTheFirstBroadcast(t *testing.T) {
-	host := newMachines(t, 1, "bash", "mount", "cp")[0]
-	var started []*terminal
-	for _, c := range testutil.CodeBlocks(t, "../../../docs/guide/agents.md", "The first broadcast")[0].Commands() {
-		if line, background := strings.CutSuffix(c.Line, " &"); background {
-			started = append(started, host.start(line))
-			if len(started) == 1 {
-				started[0].await(contains("msg=member "), nil)
-			}
-			continue
-		}
-		if got := host.run(c.Line); !c.Says(got) {
+// copyByGuide copies a file to the machines, in the directories that the guide's setting names.
+func copyByGuide(t *testing.T, machines []*machine) {
+	t.Helper()
+	machines[0].run("echo app >app.tar.gz")
+	for _, c := range testutil.CodeBlocks(t, "../../../docs/guide/agents.md", "Copy files to every member")[0].Commands() {
+		if got := machines[0].run(c.Line); !c.Says(got) {
 			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
 		}
-		if strings.Contains(c.Line, "pleach send") {
-			started[1].await(contains("[127.0.0.1:7000] products"), func() { host.run(c.Line) })
+	}
+	for _, m := range machines {
+		if got := m.run("cat /srv/files/releases/app.tar.gz"); got != "app\n" {
+			t.Errorf("a copy is %q", got)
 		}
 	}
 }
@@ -299,11 +272,11 @@ func TestGuideOnOneHost(t *testing.T) {
 func TestReadmeGroups(t *testing.T) {
 	blocks := testutil.CodeBlocks(t, "../../../README.md", "Groups")
 	host := newMachines(t, 1, "bash", "mount", "cp")[0]
-	installed := func(c testutil.PrintedCommand) string { return strings.ReplaceAll(c.Line, "bin/pleach", "pleach") }
+	host.run(`mkdir bin && ln -s "$(command -v pleach)" bin/pleach`) // as the quick start builds it
 	grow := blocks[0].Commands()
-	first := host.start(installed(grow[0]))
+	first := host.start(grow[0].Line)
 	first.await(contains("view 1"), nil)
-	second, watch := host.start(installed(grow[1])), host.start(installed(grow[2]))
+	second, watch := host.start(grow[1].Line), host.start(grow[2].Line)
 	second.await(contains("view 2"), nil)
 	watch.await(contains("view 2"), nil)
 	second.await(contains("something"), func() { _, _ = first.in.Write([]byte("something\n")) })

@@ -68,7 +68,7 @@ that.`,
 	f.StringVar(&j.advertise, "advertise", "", "`host:port` that other members dial (default that of --listen)")
 	f.StringVar(&j.id, "id", "", "`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
 	f.BoolVar(&j.replace, "replace", false, "take the place of a live member with the same --id, which ends; a member that is gone is replaced in any case")
-	f.StringVar(&j.dataDir, "data-dir", "", "`folder` in which this member keeps its vote, so that it counts again after a restart")
+	f.StringVar(&j.dataDir, "data-dir", "", "`directory` in which this member keeps its vote, so that it counts again after a restart")
 	f.StringVar(&j.domain, "failure-domain", "", "failure `domain` of this member, such as its rack or zone")
 	// The names of these flags before 0.2.
 	for old, name := range map[string]string{"found": "create", "address": "listen", "identity": "id", "domain": "failure-domain"} {

@@ -42,7 +42,7 @@ func newListen() *cobra.Command {
 		Use:   "listen [TOPIC]",
 		Short: "Print the messages of a topic, or run a command for each",
 		Long: `Subscribe to a topic, or to all messages, through the agent of this host, and print each
-message with the ID of its sender, until Ctrl-C. If the agent is started again, go on.
+message with the ID of its sender, until Ctrl-C. If the agent is started again, continue.
 
 With --exec, run a command for each message, one after the other: the message is its
 standard input, and PLEACH_TOPIC, PLEACH_FROM, PLEACH_FROM_ZONE, PLEACH_FROM_RANK,
@@ -53,7 +53,7 @@ A message that was sent to the fleet has the zone before the ID of its sender. W
 only those are printed. With --members, print which members join, leave, fail and change,
 with the reason, and when the quorum is lost and regained, instead of messages.
 
-The agent retains the last messages. --after goes on behind the message of an ID, which
+The agent retains the last messages. --after continues after the message of an ID, which
 --json prints, or behind none with 0. --last begins with the last message of the topic. What
 is no longer retained is counted on the standard error. An agent that was away gets what it
 has missed from other agents; with a data-dir, also after a restart.`,

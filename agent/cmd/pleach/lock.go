@@ -45,7 +45,7 @@ func newLock() *cobra.Command {
 Others wait until it is free, or is not renewed any more because its holder or agent is dead.
 
 The command has PLEACH_LOCK and PLEACH_LOCK_TOKEN in its environment. The token is a fencing
-token: it rises from holder to holder. What the command writes to should refuse tokens below
+token: it rises from holder to holder. The store that the command writes to should refuse tokens below
 one that it has seen.
 
 If the lock cannot be renewed, the command gets SIGTERM when a fifth of --ttl is left, and
@@ -53,7 +53,7 @@ SIGKILL before another process can have the lock. With --warn, it gets the signa
 instead, once, and continues. The command runs in a separate process group, which gets these
 signals, and SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 of this process. A supervisor
 kills the command and all its descendants if this process is killed, or stopped (Ctrl-Z) until the
-lock has ended. What the command leaves in the background is killed when the command ends. If
+lock has ended. A process that the command leaves in the background is killed when the command ends. If
 processes of other users cannot be killed, the lock is not released, and expires.
 
 When all agents were started again, their locks are lost. They grant no lock until --ttl, and at
@@ -63,7 +63,7 @@ lock on all hosts.
 In a fleet, a lock is that of the zone of the agent: each zone has its own lock of a name.
 
 The exit code is that of the command, 128 and its number if a signal has ended it, 75 if
-the lock was not to be had (--try, --wait), 76 if it was lost, 126 or 127 if the command
+the lock could not be acquired (--try, --wait), 76 if it was lost, 126 or 127 if the command
 cannot be run, 1 if the agent does not answer, and 130 if the wait was interrupted. With --json,
 what happens to the lock goes to the standard error.`,
 		Example: `  pleach lock nightly-report -- /usr/local/bin/report
@@ -247,7 +247,7 @@ func (l *lockCommand) acquire(ctx context.Context, agent *client.Client, name st
 		case ctx.Err() != nil:
 			return nil, cli.Interruption("interrupted")
 		case waiting.Err() != nil, l.try && isHeld:
-			return nil, cli.Exit(exitNotLocked, fmt.Errorf("the lock %s is not to be had: %w", name, err))
+			return nil, cli.Exit(exitNotLocked, fmt.Errorf("the lock %s could not be acquired: %w", name, err))
 		case l.try, first && !answered, answered && answer.Status == http.StatusBadRequest:
 			return nil, refused(err)
 		case isHeld && first:

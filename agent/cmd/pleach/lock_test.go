@@ -19,18 +19,6 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
-// The commands of the guide work on one host.
-func TestGuideToLocks(t *testing.T) {
-	host := newMachines(t, 1, "bash", "mount", "cp")[0]
-	for _, c := range testutil.CodeBlocks(t, "../../../docs/guide/locks.md", "The first lock")[0].Commands() {
-		if line, background := strings.CutSuffix(c.Line, " &"); background {
-			host.start(line).await(contains("msg=member "), nil)
-		} else if got := host.run(c.Line); !c.Says(got) {
-			t.Errorf("%s prints %q, want %q", c.Line, got, c.Output)
-		}
-	}
-}
-
 // critical is what runs under the lock: it tells an observer when it begins and ends.
 const critical = `echo begin $PLEACH_LOCK_TOKEN >>"$0"; sleep 0.05; echo end $PLEACH_LOCK_TOKEN >>"$0"`
 

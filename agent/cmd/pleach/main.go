@@ -16,7 +16,7 @@ func main() { os.Exit(cli.Run(newRoot())) }
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pleach",
-		Short: "Group communication that finishes although processes die",
+		Short: "Group communication that finishes even when processes die",
 		Long: `Pleach sends a message along a tree, as fast as the network allows, and closes the
 gaps that dead processes leave from their neighbors on a ring. It also agrees on the
 members of a group, and runs collective operations that survive deaths.

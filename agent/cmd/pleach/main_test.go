@@ -19,3 +19,6 @@ func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	return clitest.Printed(t, newRoot(), args...)
 }
+
+// Help texts are in plain English.
+func TestHelpIsPlainEnglish(t *testing.T) { clitest.PlainHelp(t, newRoot()) }

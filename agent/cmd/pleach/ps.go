@@ -27,7 +27,7 @@ func newPs() *cobra.Command {
 	var p psCommand
 	cmd := &cobra.Command{
 		Use:   "ps [ADDRESS...]",
-		Short: "Show what the processes of a running job are doing, and which hold up the others",
+		Short: "Show the calls of the processes of a running job, and which processes block the others",
 		Long: `Ask every process of a running job (a program that uses pleach.World) what it is
 doing: the collective call that it is in and for how long, the ranks that it waits
 for, its last completed call, and the tasks that it owns. Stragglers, the processes
@@ -39,7 +39,7 @@ environment of your processes, by any launcher (on Linux only). If there is one,
 are several, they are listed.
 
 A process answers even if its program is busy elsewhere. A process that is stopped, or
-whose host is silent, is shown as one that does not answer.`,
+whose host is unreachable, is shown as one that does not answer.`,
 		Example: `  pleach ps
   pleach ps 127.0.0.1:7000 --group orders
   pleach ps --watch

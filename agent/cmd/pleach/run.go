@@ -41,7 +41,7 @@ func newRun() *cobra.Command {
 its rank before it. When a process dies, the others keep running.
 
 --hosts and --hostfile start them on several hosts by ssh, which must ask for no
-password. Each host needs the program, at the same path or in the same folder, and
+password. Each host needs the program, at the same path or in the same directory, and
 pleach; nothing is copied. The hosts choose free ports themselves, at the address at
 which ssh reaches them. Processes get the environment that ssh gives them, --env, and
 the variables PLEACH_* of this command. A host that is cut off or dies is like its
@@ -56,7 +56,7 @@ PLEACH_ADDRESS_FILE if there are more than 512). Package bootstrap does that.
 after the start, or when it prints a line that matches a regular expression, on
 standard output or standard error. Only the first match acts.
 
---respawn starts a process that a signal or a panic has ended anew, under its rank, as
+--respawn restarts a process that a signal or a panic has ended, under its rank, as
 long as others live. The program has to take it in: see World.Admit of package pleach.
 
 Ctrl-C and SIGTERM send SIGTERM to all processes, and SIGKILL after the grace time. A
@@ -98,7 +98,7 @@ wrong; 130 after Ctrl-C or SIGTERM.`,
 	f.StringVar(&r.pleach, "remote-pleach", "pleach", "`path` of this program on the hosts")
 	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
 	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
-	f.BoolVar(&r.respawn, "respawn", false, "start a process that has died anew, as a replacement of its rank")
+	f.BoolVar(&r.respawn, "respawn", false, "restart a process that has died, as a replacement of its rank")
 	f.BoolVar(&r.strict, "strict-exit", false, "exit with 1 if a process failed, even if the others completed the job without it")
 	f.DurationVar(&r.progress, "progress-timeout", 0, "`time` after which a process that is alive and does not get on is removed from the job (PLEACH_PROGRESS_TIMEOUT); 0: never")
 	f.DurationVar(&r.suspicion, "suspicion-timeout", 0, "`time` of silence after which a process is removed from the job (PLEACH_SUSPICION_TIMEOUT); 0: the program's")

@@ -73,6 +73,8 @@ func writeSuccess(w io.Writer, r *launch.Report) {
 	case r.Interrupted != nil || len(finished) == 0:
 	case r.Complete:
 		fmt.Fprintf(w, "pleach: success: %d survivors completed the job without %s\n", len(finished), rankList(others))
+	case len(finished) == 1:
+		fmt.Fprintf(w, "pleach: success: the other process exited with 0\n")
 	default:
 		fmt.Fprintf(w, "pleach: success: the other %d processes exited with 0\n", len(finished))
 	}

@@ -38,7 +38,7 @@ func newSort() *cobra.Command {
 	var s sortCommand
 	cmd := &cobra.Command{
 		Use:   "sort [flags] --output DIR [FILE... | -]",
-		Short: "Sort records with all processes of a job, although some die",
+		Short: "Sort records with all processes of a job, even when some die",
 		Long: `Sort records of 100 bytes by their first ten, as in the sort benchmark, or lines, with
 all processes that a launcher has started: pleach run, Slurm, mpirun and so on. Without a
 launcher, one process sorts alone. All processes read the files and write to the

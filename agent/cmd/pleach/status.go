@@ -46,9 +46,9 @@ Members that need attention come first; in a large group, the others are counted
 lists them). lag is how many segments of this agent's broadcasts a member may not have yet,
 from 64 on: fewer are under way in any group. domain is the failure domain.
 
-With --fleet, it shows the zones instead: their members, their delegates, of which the lead
+With --fleet, it shows the zones instead: their members, their gateways, of which the leader
 sends the zone's messages to the others, and for each pair of zones how many messages the
-second one has not acknowledged yet, and when the lead of the first has heard of it.
+second one has not acknowledged yet, and when the leader of the first has heard of it.
 
 pleach members asks a member for its view without an agent.`,
 		Example: `  pleach status

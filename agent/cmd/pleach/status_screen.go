@@ -98,7 +98,7 @@ func (s *statusScreen) nextStep() string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	missing := st.Quorum.Needed - st.Quorum.Reachable
-	return wrap(fmt.Sprintf("next: start %d of %s again, or mend the way to them (pleach status there says what they lack); if they are lost for good: pleach force-view",
+	return wrap(fmt.Sprintf("next: start %d of %s again, or repair the connection to them (pleach status there shows the cause); if they are lost for good: pleach force-view",
 		max(missing, 1), cmp.Or(strings.Join(names, ", "), "the others")), "  ")
 }
 

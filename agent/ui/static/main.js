@@ -99,7 +99,7 @@ function lostText({ quorum, suspects }) {
   const causes = [...new Set(suspects.map((s) => clean(s.cause)))].slice(0, 2).join("; ");
   return `The quorum is lost: ${quorum.reachable} reachable, ${quorum.needed} needed. No view can be decided, and broadcasts fail. `
     + `Not reachable: ${names || "members that were never heard"}${causes ? ` (${causes})` : ""}. `
-    + `Start ${Math.max(1, quorum.needed - quorum.reachable)} of them again, or mend the way to them. If they are lost for good: pleach force-view.`;
+    + `Start ${Math.max(1, quorum.needed - quorum.reachable)} of them again, or repair the connection to them. If they are lost for good: pleach force-view.`;
 }
 
 function draw() {

@@ -30,7 +30,7 @@ def test_killed_and_replaced_at_every_tenth_step():
     last, pause = (9, "0.3") if FULL else (4, "0.03")
     flags = [kill(i % 3, f"step {10 * i}$") for i in range(last + 1)]
     out = job(4, program, "--respawn", *flags, env={"SGD_PAUSE": pause})
-    assert only(result, out) == want and len(re.findall("started anew", out)) >= 3
+    assert only(result, out) == want and len(re.findall("and restarted", out)) >= 3
 
 
 def test_every_call_is_killed():

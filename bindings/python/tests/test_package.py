@@ -63,7 +63,7 @@ def test_a_late_replacement_prints_one_line(tmp_path):
     (tmp_path / "training.py").write_text(late + program.replace("time.sleep(0.05)", "time.sleep(0)"))
     out = job(4, tmp_path / "training.py", "--respawn", kill(2, "step 20$"))
     assert "Traceback" not in out and only(r"training: .*", out), out
-    assert "started anew too late" in out
+    assert "restarted too late" in out
 
 
 def test_migration_from_mpi4py(tmp_path):

@@ -135,11 +135,12 @@ var rules = []rule{
 
 	{pkg: "internal/test/archtest"},
 	{pkg: "agent/cli", may: []string{"internal/base/wire"}, outside: []string{"github.com/spf13/cobra"}},
-	{pkg: "agent/cli/clitest", may: []string{"internal/test/testutil"}, outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"}},
+	{pkg: "agent/cli/clitest", may: []string{"internal/test/prose", "internal/test/testutil"}, outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"}},
 	{pkg: "agent/launch", may: []string{"internal/driver/admission"}},
 	{pkg: "internal/test/netns"},
 	{pkg: "agent/test/security", may: []string{anything}},
 	{pkg: "internal/test/testutil"},
+	{pkg: "internal/test/prose"},
 	{pkg: "internal/base/notify"},
 	{pkg: "internal/test/trouble"},
 	{pkg: "internal/test/simulation", tests: true, may: []string{"internal/test/testutil", "protocol", "internal/machine/control", "internal/machine/founding", "internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream", "internal/machine/heartbeat", "internal/machine/p2p", "internal/machine/unicast", "internal/base/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff"}},

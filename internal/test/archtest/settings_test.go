@@ -85,7 +85,7 @@ func fieldRows(files []*ast.File, of, prefix string) string {
 			continue // the comment is of the next one, too
 		}
 		first := fields[i+1-len(names)]
-		text, value := zeroValue(prose(first.Doc), f.Type)
+		text, value := zeroValue(plain(first.Doc), f.Type)
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(names, ", "), value, text)
 		names = nil
 	}
@@ -178,8 +178,8 @@ const noComment = "**no comment**"
 // docLinks are those of Go comments, as [Start] and [*collective.HoldError].
 var docLinks = regexp.MustCompile(`\[(\*?[A-Za-z][\w./]*)\]([^(]|$)`)
 
-// prose returns a comment as one line of a table.
-func prose(doc *ast.CommentGroup) string {
+// plain returns a comment as one line of a table.
+func plain(doc *ast.CommentGroup) string {
 	if doc == nil {
 		return noComment
 	}

@@ -55,3 +55,53 @@ var numbers = regexp.MustCompile(`\d+`)
 func (c PrintedCommand) Says(got string) bool {
 	return strings.Contains(numbers.ReplaceAllString(got, "N"), numbers.ReplaceAllString(c.Output, "N"))
 }
+
+// ShellBlock is a block of shell commands of a page: the number Index of those below its heading.
+type ShellBlock struct {
+	CodeBlock
+	Heading string
+	Index   int
+}
+
+// ShellBlocks returns all blocks of a page that a reader may paste into a shell.
+func ShellBlocks(t *testing.T, file string) (blocks []ShellBlock) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heading, index := "", 0
+	for i, part := range strings.Split("\n"+string(b), "\n```") {
+		if i%2 == 1 {
+			language, text, _ := strings.Cut(part, "\n")
+			if language == "console" || language == "sh" {
+				blocks = append(blocks, ShellBlock{CodeBlock{language, text}, heading, index})
+				index++
+			}
+			continue
+		}
+		for line := range strings.Lines(part) {
+			if title := strings.TrimLeft(line, "#"); title != line && strings.HasPrefix(title, " ") {
+				heading, index = strings.TrimSpace(title), 0
+			}
+		}
+	}
+	return blocks
+}
+
+// left stands in a page for output that is left out.
+var left = regexp.MustCompile(`\s*…\s*`)
+
+// Lacks returns the first line that the page says a command prints, and it has not printed. Numbers
+// may differ, and so may the order of lines.
+func (c PrintedCommand) Lacks(got string) (line string, lacks bool) {
+	got = numbers.ReplaceAllString(got, "N")
+	for line := range strings.Lines(c.Output) {
+		for _, part := range left.Split(strings.TrimSpace(line), -1) {
+			if !strings.Contains(got, numbers.ReplaceAllString(part, "N")) {
+				return line, true
+			}
+		}
+	}
+	return "", false
+}

@@ -10,8 +10,8 @@ import (
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files, scale, silent members, fleets, order and shards on this host",
-		Long: `Measure Pleach on this host, and other systems beside it. Each benchmark interleaves
+		Short: "Measure broadcasts, view changes, collectives, recovery, sorting, copies of files, scale, unresponsive members, fleets, order and shards on this host",
+		Long: `Measure Pleach on this host, and other systems next to it. Each benchmark interleaves
 the systems that it compares in one run, because only ratios of one run mean
 something.`,
 		Example: `  pleach-lab bench broadcast --compare bare,flat

@@ -27,13 +27,13 @@ func newBenchCollectives() *cobra.Command {
 	c := collectivesCommand{config: collectives.Config{Command: workerCommand("collectives")}}
 	cmd := &cobra.Command{
 		Use:   "collectives",
-		Short: "Measure collectives, and Open MPI's beside them",
+		Short: "Measure collectives, and those of Open MPI",
 		Long: `Measure collectives among processes on this host, which share memory as the processes of
 every job on one host do. Operations that combine values add up float64. Each round is a
 barrier and then one operation. Its time is that of the slowest member. Each member has one
 processor (GOMAXPROCS=1), as a rank of an MPI program has.
 
-  run-through  the default: the operation completes with the right result although
+  run-through  the default: the operation completes with the right result even when
                members die
   plain        the same algorithms, but failures are only reported, and nothing is
                kept for takeovers (collective.Report)
@@ -43,7 +43,7 @@ processor (GOMAXPROCS=1), as a rank of an MPI program has.
                ranks than processors it yields when idle (mpi_yield_when_idle), which
                is its default.
   openmpi-shm  likewise, over Open MPI's own shared memory (btl vader,self), which is
-               what it takes on one host by itself
+               what it takes on one host automatically
 
 Rounds follow each other in blocks. The first round of a block, before which all members
 were idle, counts apart (idle). The rounds of its first 20 ms do not count: the processes

@@ -44,7 +44,7 @@ processors, such as one in memory: otherwise it is the file system that is measu
 	f.IntVar(&c.config.Members, "members", 16, "number `N` of processes that get the file, the sender included")
 	f.Int64Var(&c.config.Size, "size", 1<<30, "size of the file, in `bytes`")
 	f.IntVar(&c.config.Trials, "trials", 3, "number `T` of trials")
-	f.StringVar(&c.config.Dir, "dir", "", "`folder` for the file and its copies (default: that for temporary files)")
+	f.StringVar(&c.config.Dir, "dir", "", "`directory` for the file and its copies (default: that for temporary files)")
 	f.BoolVar(&c.json, "json", false, "print JSON")
 	return cmd
 }

@@ -25,10 +25,10 @@ func newBenchFleet() *cobra.Command {
 	var f fleetCommand
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Measure broadcasts over zones with long links, while delegates and zones fail",
+		Short: "Measure broadcasts over zones with long links, while gateways and zones fail",
 		Long: `Start a fleet, all members in this process, over TCP. Each zone has a loopback address
-of its own (127.0.ZONE.1, which Linux has by itself), and what passes between two of
-them is delayed. While random members broadcast, a delegate is killed again and again
+of its own (127.0.ZONE.1, which Linux always has), and what passes between two of
+them is delayed. While random members broadcast, a gateway is killed again and again
 and another process started, one zone is cut off and healed, and the last zone is
 killed whole and started again.
 
@@ -39,8 +39,8 @@ are measured in the same run: bound is the delay and twice their median.
 
 Messages between zones are copies of broadcasts, acknowledgments and exchanges of
 positions. With --rate full every member broadcasts as fast as it can, and the same members
-do so as one group afterwards: the rate of each is told beside the other. Members send heartbeats every second in their zones, as so many in one
-process should, and the delegates every 300 ms to each other. 512 members need about
+do so as one group afterwards: both rates are printed. Members send heartbeats every second in their zones, as so many in one
+process should, and the gateways every 300 ms to each other. 512 members need about
 one processor: on a host that is busy, times grow with the load, and the bound with
 them. Ctrl-C ends the run.`,
 		Example: `  pleach-lab bench fleet
@@ -58,7 +58,7 @@ them. Ctrl-C ends the run.`,
 	f.config.Rate = 20
 	fl.Var((*fullRate)(&f.config.Rate), "rate", "broadcasts per second, of all members together, or full: all of them as fast as they can")
 	fl.IntVar(&f.config.Size, "size", 64, "size of a message, in `bytes`")
-	fl.DurationVar(&f.config.Kill, "kill", 500*time.Millisecond, "`interval` in which a delegate is killed; 0: none is")
+	fl.DurationVar(&f.config.Kill, "kill", 500*time.Millisecond, "`interval` in which a gateway is killed; 0: none is")
 	fl.DurationVar(&f.config.Cut, "cut", 5*time.Second, "`time` for which a zone is cut off; 0: none is")
 	fl.DurationVar(&f.config.Down, "down", 3*time.Second, "`time` for which a zone is dead; 0: none is")
 	fl.Uint64Var(&f.config.Seed, "seed", 1, "`seed` that chooses origins and victims")
@@ -113,7 +113,7 @@ func (f *fleetCommand) write(w io.Writer, r *fleet.Result) error {
 	if f.json {
 		return bench.WriteResults(w, []fleet.Result{*r})
 	}
-	_, err := fmt.Fprintf(w, `%d zones of %d members, %v ms between zones; %d delegates killed, %d processes started later
+	_, err := fmt.Fprintf(w, `%d zones of %d members, %v ms between zones; %d gateways killed, %d processes started later
 
 broadcasts      %d, %d deliveries
 lost            %d

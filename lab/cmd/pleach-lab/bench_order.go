@@ -24,7 +24,7 @@ func newBenchOrder() *cobra.Command {
 	o := orderCommand{config: order.Config{Systems: []string{order.Broadcast, order.Order, order.Safe}}}
 	cmd := &cobra.Command{
 		Use:   "order",
-		Short: "Measure messages in one order beside the broadcast that carries them",
+		Short: "Measure messages in one order, and the broadcast that carries them",
 		Long: `Start groups, all members in this process, over TCP on the loopback interface: one that
 only broadcasts, one with an order of all messages (package ordered), and one whose order
 delivers only what a majority has (safe).
@@ -34,7 +34,7 @@ message, of one message after the other. Rates are those of the slowest member w
 members send as fast as they can.
 
 With --compare etcd, as many servers of etcd are started as processes, with their logs in the
-temporary folder. A message is a put by etcd's JSON gateway: its time is until the put returns,
+temporary directory. A message is a put by etcd's JSON gateway: its time is until the put returns,
 when a majority has it on disk, and its rate that of 32 clients of each server. etcd keeps what
 it is given, and Pleach does not: a put costs etcd the writes to a disk.`,
 		Example: `  pleach-lab bench order

@@ -24,14 +24,14 @@ func newBenchRestart() *cobra.Command {
 	r := restartCommand{config: restart.Config{Command: workerCommand("restart")}}
 	cmd := &cobra.Command{
 		Use:   "restart",
-		Short: "Measure what a killed process costs a job, with run-through and with a restart",
+		Short: "Measure the cost of a killed process for a job, with takeover and with a restart",
 		Long: `Run a job of processes on this host, over TCP: rounds in which every task computes and
 an Allreduce adds up the results. One random process is killed (SIGKILL) at a random
 moment. Measure how much longer the job takes than without a failure, from its first
 start until its last process has the result:
 
   run-through          the survivors take over the dead process's task and compute it
-                       beside their own: there is a processor to spare
+                       in addition to their own: there is a processor to spare
   run-through, serial  the survivor with two tasks computes one after the other, as if
                        there was none to spare: all others wait for it in each round
   restart, checkpoint  as soon as the death is seen all others are killed, and the job

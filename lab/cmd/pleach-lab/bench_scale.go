@@ -45,7 +45,7 @@ There, no process can join. With tcp, finally a tenth of the members join at onc
 A size that needs more open files than the limit allows is left out, and the largest
 that fits is named.
 
-Each size takes about --time and some seconds. Ctrl-C prints what was measured.`,
+Each size takes about --time and some seconds. Ctrl-C prints the results so far.`,
 		Example: `  pleach-lab bench scale
   pleach-lab bench scale --members 64,256,1024 --kills 1,1% --json
   pleach-lab bench scale --members 64,1024,4096 --transport mem --time 1m`,

@@ -27,7 +27,7 @@ func newBenchShards() *cobra.Command {
 		Long: `Start a group, all members in this process, over TCP, that divides partitions among its
 members (package shard). Members are killed, one after the other, and started again: the
 time is measured from the death until each partition of the dead member is owned again,
-and how many partitions have moved, beside the fewest possible. With a lease, a new owner
+and how many partitions have moved, and the fewest possible. With a lease, a new owner
 waits for it, because the dead member might live. With --lease -1s owners exclude each
 other by their fencing tokens alone, and nothing waits.
 

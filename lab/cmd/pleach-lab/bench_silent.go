@@ -28,7 +28,7 @@ func newBenchSilent() *cobra.Command {
 		Short: "Measure broadcasts past members that die without a sign",
 		Long: `Start a group of processes on this host, over TCP, with views and all defaults. Rank 0
 broadcasts at a steady pace. Then members are stopped (SIGSTOP): their sockets stay open
-and accept what is sent to them, so that nobody knows that they are dead until a view
+and accept all data sent to them, so that nobody knows that they are dead until a view
 without them.
 
 Times are from before the root's call until the last live member's program has the message.
@@ -39,10 +39,10 @@ all that members send each other besides.
 
 With --rate full, the root broadcasts as fast as flow control lets it. Rates are those of
 the slowest live member before the stop, and from then until the view. Lost is how many
-messages some live member lacks in the end.
+messages some live member lacks at the end.
 
 With --compare bare, the same tree without correction is measured in turns with Pleach.
-Those below a silent member get nothing there. lab/peers compares with memberlist,
+Those below an unresponsive member get nothing there. lab/peers compares with memberlist,
 gossipsub, NATS and gRPC in the same way.`,
 		Example: `  pleach-lab bench silent
   pleach-lab bench silent --members 32 --compare bare --json

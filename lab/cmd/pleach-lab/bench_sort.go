@@ -24,12 +24,12 @@ func newBenchSort() *cobra.Command {
 	s := benchSortCommand{config: sort.Config{Command: workerCommand("sort")}}
 	cmd := &cobra.Command{
 		Use:   "sort",
-		Short: "Measure pleach sort beside GNU sort, and what a killed process costs it",
+		Short: "Measure pleach sort and GNU sort, and the cost of a killed process",
 		Long: `Sort a file of records of 100 bytes with processes on this host, over TCP (pleach sort).
 The file and the outputs are in the directory for temporary files (TMPDIR), which needs
 room for three times the records.
 
---compare gnu runs LC_ALL=C sort --parallel=2 -o OUTPUT INPUT beside it, with the same
+--compare gnu runs LC_ALL=C sort --parallel=2 -o OUTPUT INPUT in turns with it, with the same
 file: lines of 100 bytes that begin with a key of ten random cli.Printable characters. GNU sort
 writes one file, pleach sort one for each process; their bytes in order must be the same.
 The time is that from before the first process starts until the last one has ended.
@@ -52,7 +52,7 @@ In every trial each of these is run once, one after the other, with the same vic
 	f.IntVar(&s.config.Members, "members", 8, "number `N` of processes")
 	f.IntVar(&s.config.Trials, "trials", 3, "number `T` of trials")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "`seed` that chooses the records, and the process that is killed")
-	f.StringVar(&s.compare, "compare", "", "run another `system` beside it: gnu")
+	f.StringVar(&s.compare, "compare", "", "run another `system` in turns with it: gnu")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	return cmd
 }

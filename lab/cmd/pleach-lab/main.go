@@ -16,7 +16,7 @@ func main() { os.Exit(cli.Run(newRoot())) }
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pleach-lab",
-		Short: "Draw, simulate and measure broadcasts that finish although processes die",
+		Short: "Draw, simulate and measure broadcasts that finish even when processes die",
 		Long: `Draw the trees of Pleach, simulate broadcasts in the LogP model, choose settings for a
 network, reproduce the papers, and measure groups on this host. The command pleach runs groups.`,
 		Example: `  pleach-lab tree --shape lame:3 -P 9

@@ -153,3 +153,6 @@ func TestProgress(t *testing.T) {
 		t.Errorf("%d done, printed %q", done, out.String())
 	}
 }
+
+// Help texts are in plain English.
+func TestHelpIsPlainEnglish(t *testing.T) { clitest.PlainHelp(t, newRoot(), "run-through", "silent") }

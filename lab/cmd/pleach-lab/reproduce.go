@@ -26,15 +26,15 @@ func newReproduce() *cobra.Command {
 		Long: `Repeat the evaluations of the papers behind Pleach. Every figure and table is an
 experiment with a name and a seed (--list). Without names, all experiments are run.
 
-The folder of --out gets
+The directory of --out gets
   report.html   one page that needs no network: the numbers that the papers state
-                beside those measured here, and the pictures
+                next to those measured here, and the pictures
   claims.json   the same claims for programs
   *.csv         the measurements
   *.svg, *.png  the pictures
 
-Measurements of the same version that are in the folder are not repeated: an
-interrupted reproduction continues, and the report covers all that the folder holds.
+Measurements of the same version that are in the directory are not repeated: an
+interrupted reproduction continues, and the report covers everything in the directory.
 --force repeats the experiments that are named.
 
 --quick is enough for most claims and takes two or three minutes on two cores. Without
@@ -51,10 +51,10 @@ shown with so few runs.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&r.out, "out", "reproduction", "`folder` for everything")
+	f.StringVar(&r.out, "out", "reproduction", "`directory` for everything")
 	f.BoolVar(&r.list, "list", false, "list the experiments and do nothing")
 	f.BoolVar(&r.quick, "quick", false, "do fewer runs")
-	f.BoolVar(&r.force, "force", false, "measure anew what is there already")
+	f.BoolVar(&r.force, "force", false, "repeat existing measurements")
 	f.BoolVar(&r.json, "json", false, "print the claims as JSON")
 	return cmd
 }
@@ -159,5 +159,5 @@ func reproduceInterrupted(done, left []string) error {
 	if len(done) > 0 {
 		text = "done: " + strings.Join(done, ", ")
 	}
-	return cli.Interruption(fmt.Sprintf("interrupted; %s; the same command goes on with: %s", text, strings.Join(left, ", ")))
+	return cli.Interruption(fmt.Sprintf("interrupted; %s; the same command continues with: %s", text, strings.Join(left, ", ")))
 }

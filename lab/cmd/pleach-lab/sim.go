@@ -23,7 +23,7 @@ last message is over), correction time, the longest gap that dissemination leave
 messages per process.
 
 The same flags and seed give the same figures on any number of cores, and with either
-engine. The sparse engine simulates only what the dead change, up to a billion
+engine. The sparse engine simulates only changes by the dead, up to a billion
 processes. It takes interleaved trees with synchronized correction (checked,
 opportunistic, optimized or safe) and processes that are dead from the start. The
 events engine simulates every message of any broadcast. Auto, the default, is sparse

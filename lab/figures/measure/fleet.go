@@ -35,7 +35,7 @@ func fleetQuiet(l *lab) []figures.Table {
 // fleetTrouble measures a fleet whose delegates and zones die.
 func fleetTrouble(l *lab) []figures.Table {
 	t := figures.Table{Name: "trouble", Columns: []string{
-		"zones × members, seed", "broadcasts, deliveries", "delegates killed", "lost, twice, out of order", "zone p50", "p50, of the bound", "p99",
+		"zones × members, seed", "broadcasts, deliveries", "gateways killed", "lost, twice, out of order", "zone p50", "p50, of the bound", "p99",
 		"messages between zones, of a broadcast",
 	}}
 	for _, g := range []struct{ zones, members, seed int }{{16, 32, 1}, {16, 32, 2}} {
@@ -52,12 +52,12 @@ func fleetTrouble(l *lab) []figures.Table {
 
 // fleetFull measures what a fleet carries, beside the same members in one group.
 func fleetFull(l *lab) []figures.Table {
-	t := figures.Table{Name: "full", Columns: []string{"size, trouble", "broadcasts, deliveries", "lost, twice, out of order", "each member, a second", "in one group", "ratio"}}
+	t := figures.Table{Name: "full", Columns: []string{"size, faults", "broadcasts, deliveries", "lost, twice, out of order", "each member, a second", "in one group", "ratio"}}
 	const none, some = "--kill 0 --cut 0 --down 0", "--kill 3s --cut 10s --down 0"
 	for _, g := range []struct {
 		size           int
 		flags, trouble string
-	}{{64, none, "none"}, {8192, none, "none"}, {64, some, "leads killed, a zone cut off for 10 s of 30"}, {64, "", "a delegate killed twice a second, a zone cut off for 5 s of 30, another dead for 3 s"}} {
+	}{{64, none, "none"}, {8192, none, "none"}, {64, some, "leaders killed, a zone cut off for 10 s of 30"}, {64, "", "a gateway killed twice a second, a zone cut off for 5 s of 30, another dead for 3 s"}} {
 		r := fleetResult(l, 3, 3, fmt.Sprintf("--rate full --size %d %s", g.size, g.flags))
 		t.Rows = append(t.Rows, []string{
 			fmt.Sprintf("%s B, %s", thousands(g.size), g.trouble), fmt.Sprintf("%s, %s", thousands(r.Broadcasts), thousands(r.Deliveries)),

@@ -28,7 +28,7 @@ func newBench() *cobra.Command {
 	b := benchCommand{config: bench.Config{Command: []string{"pleach-sql", "worker"}}}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a query: beside one DuckDB, and when a process is killed beside a restart",
+		Short: "Measure a query: next to one DuckDB, and with a killed process next to a restart",
 		Long: `Run a query with a job of processes on this host, over TCP, and measure from its first
 stage until the result is there:
 

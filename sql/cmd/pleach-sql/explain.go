@@ -21,7 +21,7 @@ func newExplain() *cobra.Command {
 	var e explainCommand
 	cmd := &cobra.Command{
 		Use:   "explain [flags] [SELECT]",
-		Short: "Show the plan of a query: its stages, and what is sent between them",
+		Short: "Show the plan of a query: its stages, and the rows sent between them",
 		Long: `Show the plan that run makes of a query, as text that run --file reads from a file that ends
 with .plan. In each stage every process runs the query on its rows, and the line with => says
 where the result goes: to all processes, to the process of a key, or to the result.`,

@@ -25,7 +25,7 @@ func newGenerate() *cobra.Command {
 		Long: `Write the tables of TPC-H as Parquet files, each in parts, without columns of comments. Each replica is a directory with all files: move it to another disk, or link it from there.
 A job reads a part from any place that has it.
 
-What is measured with this data is no TPC-H result.`,
+Measurements with this data are not TPC-H results.`,
 		Example: `  pleach-sql generate --sf 1 --parts 8 --replicas 2 --out tpch1`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return g.run(cmd) },

@@ -53,7 +53,7 @@ func (f failure) Unwrap() error { return f.error }
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pleach-sql",
-		Short: "SQL with many processes that finishes although some die",
+		Short: "SQL with many processes that finishes even when some die",
 		Long: `Run SQL queries with all processes of a job, each with a DuckDB of its own. When
 processes die, the others read their partitions and do their part again, and nothing else.`,
 		Example: `  pleach-sql import --parts 8 --out shop sales=sales.csv items='items-*.parquet'

@@ -34,7 +34,7 @@ func newRun() *cobra.Command {
 	var r runCommand
 	cmd := &cobra.Command{
 		Use:   "run [flags] [SELECT]",
-		Short: "Run a query with all processes of a job, although some die",
+		Short: "Run a query with all processes of a job, even when some die",
 		Long: `Run a query with all processes that a launcher has started: pleach run, Slurm, mpirun and
 so on. Without a launcher, one process runs it alone. Each process reads its parts of the
 tables. When processes die, the others read their parts and do their stages again.
