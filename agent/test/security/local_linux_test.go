@@ -156,7 +156,7 @@ func TestSecurityLocalTable(t *testing.T) {
 
 // test tries all clients of an agent.
 func (s *localSetting) test(t *testing.T) {
-	h := s.begin(t)
+	h := s.begin(context.Background(), t)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, a := range s.actors {
@@ -182,10 +182,11 @@ func (s *localSetting) test(t *testing.T) {
 type localHost struct {
 	socket, api, metrics string
 	locks                *client.Client // of the user that holds locks
+	ended                <-chan struct{}
 }
 
-// begin starts an agent.
-func (s *localSetting) begin(t *testing.T) *localHost {
+// begin starts an agent, which ends with ctx or the test.
+func (s *localSetting) begin(ctx context.Context, t *testing.T) *localHost {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "pleach-security-*") // other users may enter it, unlike that of the test
 	if err == nil {
@@ -212,10 +213,13 @@ func (s *localSetting) begin(t *testing.T) *localHost {
 		text += "rights-file: " + file("rights", s.rules) + "\n"
 	}
 	path := file("agent.yaml", text)
-	joined, ended := make(chan struct{}), make(chan error, 1)
-	ctx, stop := context.WithCancel(context.Background())
+	joined, ended := make(chan struct{}), make(chan struct{})
+	var failed error
+	h.ended = ended
+	ctx, stop := context.WithCancel(ctx)
 	go func() {
-		ended <- agent.Run(ctx, agent.Options{
+		defer close(ended)
+		failed = agent.Run(ctx, agent.Options{
 			Load:    func() (*agentconfig.Config, error) { return agentconfig.Load(path, nil, nil) },
 			Version: "v1", Logger: slog.New(slog.DiscardHandler),
 			Joined: func(*pleach.Group) { close(joined) },
@@ -227,9 +231,8 @@ func (s *localSetting) begin(t *testing.T) *localHost {
 	})
 	select {
 	case <-joined:
-	case err := <-ended:
-		ended <- err
-		t.Fatal(err)
+	case <-ended:
+		t.Fatal(failed)
 	}
 	// A lock table that has just begun gives no lock before its TTL is over.
 	l, err := h.locks.Lock(t.Context(), client.LockRequest{Name: "ready", TTL: api.DefaultTTL, Wait: true, Timeout: time.Minute})
