@@ -10,7 +10,7 @@ BENCH ?= .
 .DEFAULT_GOAL := help
 
 # The main targets, which have ## before their description, by group. Others have #:
-GROUPS := Build: build install sql bindings libpleach packages site; Check a change: ci test lint fmt api fuzz; Test at length: full soak simulate schedules verify mutants trouble sqlfuzz torch-test kubernetes; Measure: bench figures
+GROUPS := Build: build install sql bindings libpleach packages site; Check a change: ci test lint fmt api fuzz fuzz-sessions; Test at length: full soak simulate schedules verify mutants holes trouble sqlfuzz torch-test kubernetes; Measure: bench figures
 
 .PHONY: help
 help: ## list the main targets; ALL=1 lists all
@@ -54,6 +54,12 @@ bench: ## run the benchmarks that match BENCH (default: all)
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME, a time or a number of inputs (default: 100000x)
 	FUZZTIME=$(FUZZTIME) .ci/run fuzz
+
+INPUTS ?= 10000000
+
+.PHONY: fuzz-sessions
+fuzz-sessions: ## send INPUTS random inputs (default: 10 million) over each kind of real session, from SEED on; CASE=peer for some kinds
+	PLEACH_INPUTS=$(INPUTS) PLEACH_SEED=$(or $(SEED),1) PLEACH_CASE='$(CASE)' go test -count=1 -timeout 0 -run SecuritySessions -v ./agent/test/security
 
 .PHONY: full
 full: ## run the full-size tests: up to two hours
@@ -198,6 +204,10 @@ cp: #: copy 1 GiB to 16 processes beside a chain and a loop of copies, in memory
 .PHONY: storm-agent
 storm-agent: #: disturb one agent of five with 12,000 unfinished requests, long bodies, shards and strangers at once, and print figures as JSON
 	PLEACH_FULL=1 go test -count=1 -timeout 10m -run SecurityStorm -v ./agent/test/security
+
+.PHONY: holes
+holes: ## plant holes in members and agents, and see that each "no" of the security tables finds them: some minutes
+	PLEACH_FULL=1 go test -count=1 -timeout 30m -run SecurityHoles -v ./agent/test/security
 
 .PHONY: flood
 flood: #: flood members and candidates with 20,000 hellos and 3,000 join requests in each setting, and print figures as JSON

@@ -163,6 +163,11 @@ type Config struct {
 	// members evict it while they are a quorum. It needs TLS, which proves who a process
 	// is. If empty, nothing is denied.
 	DenyFile string
+	// OnOperator is called with each request of an operator to this process, such as an eviction,
+	// before it is answered, and must return soon. A program may write an audit log by it.
+	// Requests that operators have the right to make are in the log anyway. If nil, there is
+	// only the log.
+	OnOperator func(OperatorAction)
 	// Dial opens this process's connections to other members and to seeds, as that of a
 	// proxy does: see [net/http.Transport.DialContext]. If nil, a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -375,6 +380,7 @@ func (c *Config) check(m mode) error {
 		{"Secret", len(c.Secret) > 0 && len(c.Secret) < admission.MinSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
 		{"SecretFile", c.SecretFile != "", len(c.Secret) == 0 && c.Transport == nil, "replaces Secret, and is for TCP"},
 		{"DenyFile", c.DenyFile != "", c.TLS != nil && !static, "needs TLS, which proves who a process is, and views"},
+		{"OnOperator", c.OnOperator != nil, m != modeInspect, "has no effect"},
 		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
 		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
 		{"OnMessage", c.OnMessage != nil, m != modeInspect, "has no effect"},

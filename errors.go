@@ -216,7 +216,7 @@ func (g *session) lostQuorum() *QuorumError {
 
 // clientOf is a process that has no rank.
 func clientOf(c *Config) *client.Client {
-	p := &client.Client{Group: c.Group, TLS: c.TLS, HostCertificates: c.HostCertificates, Secrets: func() [][]byte { return secretsOf(c) }, Deny: c.followed.Deny, Dial: c.Dial, Logger: c.Logger, Explain: explain}
+	p := &client.Client{Group: c.Group, TLS: c.TLS, HostCertificates: c.HostCertificates, Secrets: func() [][]byte { return secretsOf(c) }, Deny: c.followed.Deny, Dial: c.Dial, Logger: c.Logger, Explain: explain, OnOperator: c.onOperator()}
 	if c.TLS != nil {
 		p.Verify = func(claim tcp.Claim) error { return verifyUnknown(c, claim) }
 	}

@@ -12,14 +12,12 @@ import (
 
 	"github.com/pleach-go/pleach/collective"
 	"github.com/pleach-go/pleach/internal/base/wire"
-	"github.com/pleach-go/pleach/internal/driver/admission"
 	"github.com/pleach-go/pleach/internal/driver/client"
 	"github.com/pleach-go/pleach/internal/driver/job"
 	"github.com/pleach-go/pleach/internal/driver/operator"
 	"github.com/pleach-go/pleach/internal/machine/control"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
-	"github.com/pleach-go/pleach/transport"
 )
 
 // Inspection is what a member tells a process outside its group.
@@ -124,9 +122,7 @@ func (g *session) force(number uint64, ranks []protocol.Rank) error {
 			err = nil // another member was asked first, and it is done
 			return
 		}
-		if err = g.machine.ForceView(now, ranks); err == nil {
-			g.log.Warn("view forced by an operator", "view", number, "with", len(ranks))
-		}
+		err = g.machine.ForceView(now, ranks)
 	})
 	return err
 }
@@ -153,16 +149,11 @@ func Evict(ctx context.Context, c Config, address, id string) (View, error) {
 }
 
 // evict has another member removed.
-func (g *session) evict(from transport.Client, r control.Evict) error {
+func (g *session) evict(r control.Evict) error {
 	err := client.ErrNotAMember
 	_ = g.node.Do(func(now protocol.Time) {
 		err = g.machine.Evict(now, r.Rank, r.Incarnation, membership.OperatorEvicted)
 	})
-	var names []string
-	if len(from.Certificates) > 0 {
-		names = admission.NamesOf(from.Certificates[0])
-	}
-	g.log.Warn("an operator evicts a member", "peer", r.Rank, "incarnation", r.Incarnation, "from", from.Address, "certificate", names, "error", err)
 	return err
 }
 
@@ -212,6 +203,27 @@ func (g *session) raise(version uint16) error {
 	return err
 }
 
+// OperatorAction is what an operator has asked of this process, from outside of the group.
+type OperatorAction struct {
+	// Action is force-view, evict or raise-version, and What the ID of the member that is evicted,
+	// the members that go on, or the version.
+	Action, What string
+	// From is the address of the operator, and Certificate what its certificate is valid for:
+	// URIs, DNS names and IP addresses. Certificate is empty without TLS.
+	From        string
+	Certificate []string
+	// Err is why it was refused. If nil, it is carried out.
+	Err error
+}
+
+// onOperator returns what is called with the actions of operators.
+func (c *Config) onOperator() func(client.Action) {
+	if c.OnOperator == nil {
+		return nil
+	}
+	return func(a client.Action) { c.OnOperator(OperatorAction{a.Name, a.What, a.From, a.Certificate, a.Err}) }
+}
+
 // notSpoken says that this process does not speak the version of a group.
 func notSpoken(version uint16) *VersionError {
 	return &VersionError{"this process", int(version), wire.MinVersion, int(wire.Newest())}
@@ -221,15 +233,6 @@ func notSpoken(version uint16) *VersionError {
 func speaks(version uint16) error {
 	if !wire.Speaks(version) {
 		return notSpoken(version)
-	}
-	return nil
-}
-
-// needs returns an error if the group's version is too low for a call: some member might
-// not understand what the call sends.
-func (g *session) needs(version uint16, call string) error {
-	if v := g.view.Load().Version; v < version {
-		return &VersionError{call, int(v), int(version), wire.Version}
 	}
 	return nil
 }

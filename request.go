@@ -22,7 +22,8 @@ import (
 
 // handleRequest answers a request.
 func (g *session) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
-	request, err := g.client.OpenRequest(g.view.Load(), from, b)
+	v := g.view.Load()
+	request, err := g.client.OpenRequest(v, from, b)
 	if err != nil {
 		answer(client.Refuse(err))
 		return
@@ -31,11 +32,11 @@ func (g *session) handleRequest(ctx context.Context, from transport.Client, b []
 	case control.Founding:
 		answer(g.answerFounding(&r.Request))
 	case control.Force:
-		answer(client.Accepted(g.force(r.View, r.Ranks)))
+		answer(g.client.Answer(v, from, r, g.force(r.View, r.Ranks)))
 	case control.Raise:
-		answer(client.Accepted(g.raise(r.Version)))
+		answer(g.client.Answer(v, from, r, g.raise(r.Version)))
 	case control.Evict:
-		answer(client.Accepted(g.evict(from, r)))
+		answer(g.client.Answer(v, from, r, g.evict(r)))
 	case control.CatchUp:
 		answer(client.Accepted(g.catchUp.Begin(r.View, r.Address)))
 	case control.Decisions:

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/base/notify"
-	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -74,8 +73,7 @@ type tracing struct {
 // reported when and how it has reached them. If ctx ends first, BroadcastTraced returns the
 // reports so far, and the error of ctx. Members that leave the view meanwhile are not waited
 // for. There is one traced broadcast of a process at a time. Each member opens a connection
-// to this one for its report. The group needs protocol version 5; otherwise the error is a
-// [*VersionError].
+// to this one for its report.
 func (g *Group) BroadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
 	return g.session().broadcastTraced(ctx, topic, data)
 }
@@ -86,9 +84,6 @@ func (g *session) broadcastTraced(ctx context.Context, topic string, data []byte
 	}
 	if g.machine.Static() {
 		return nil, g.wrap("trace", ErrStatic)
-	}
-	if err := g.needs(wire.TracedVersion, "a traced broadcast"); err != nil {
-		return nil, g.wrap("trace", err)
 	}
 	select {
 	case g.tracing.lock <- struct{}{}:

@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -76,6 +77,8 @@ type Agent struct {
 	warnings warnings
 
 	unprotected sync.Once // the warning that the group is open
+	// audit adds a line to the audit log.
+	audit func(who, from, action, what string, err error)
 }
 
 // Run runs an agent until ctx ends, and then leaves the group. It returns an error if it
@@ -102,6 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	defer a.store.stop()
 	server := api.NewServer(a, a.log)
 	server.HandlePublic("GET "+ui.Path, ui.Handler())
+	a.audit = server.Audit
 	listeners, err := a.listen(c, server)
 	if err != nil {
 		return err
@@ -130,6 +134,11 @@ func Run(ctx context.Context, o Options) error {
 		err = cause
 	}
 	return err
+}
+
+// operated adds what an operator has asked of the group, and not of the API, to the audit log.
+func (a *Agent) operated(o pleach.OperatorAction) {
+	a.audit(cmp.Or(strings.Join(o.Certificate, ", "), "operator"), o.From, o.Action, o.What, o.Err)
 }
 
 // newEpoch is the beginning of the IDs of one start of the agent.

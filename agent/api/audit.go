@@ -72,7 +72,11 @@ func (a *audit) init(log *slog.Logger) {
 
 // Audit adds a line to the audit log.
 func (s *Server) Audit(who, from, action, what string, err error) {
-	s.audit.add(Audit{Who: who, From: from, Action: action, What: what}, err)
+	e := Audit{Who: who, From: from, Action: action, What: what}
+	if err != nil {
+		e.Result = shortened(err.Error()) // it has no status
+	}
+	s.audit.add(e, err)
 }
 
 // request adds a request that was served, or refused.
@@ -87,10 +91,13 @@ func target(r *http.Request) string {
 }
 
 func (a *audit) add(e Audit, err error) {
-	if e.Result = "ok"; err != nil {
+	switch {
+	case err == nil:
+		e.Result = "ok"
+	case e.Result == "":
 		e.Result = shortened(fmt.Sprintf("%d: %v", statusOf(err), err))
 	}
-	e.What = shortened(e.What)
+	e.Who, e.What = shortened(e.Who), shortened(e.What)
 	if slices.Contains(repeated, e.Action) && !isForbidden(err) || !a.allow(e.Who) {
 		a.countOnly(e, err != nil)
 		return

@@ -307,7 +307,7 @@ func (f *upgradedGroup) refuseRaise(protocol int, old []int) {
 	}
 }
 
-// raise raises the version, from which on messages can be traced.
+// raise raises the version, from which on members can be evicted.
 func (f *upgradedGroup) raise(protocol int) {
 	f.t.Helper()
 	g, err := pleach.Join(f.ctx, f.config(), f.addresses...)
@@ -316,8 +316,8 @@ func (f *upgradedGroup) raise(protocol int) {
 	}
 	defer g.Close()
 	var refused *pleach.VersionError
-	if _, err := g.BroadcastTraced(f.ctx, "traced", nil); protocol < wire.TracedVersion && (!errors.As(err, &refused) || refused.Group != protocol) {
-		f.t.Errorf("a traced message in version %d: %v", protocol, err)
+	if _, err := pleach.Evict(f.ctx, f.config(), f.addresses[0], g.Self().ID); protocol < wire.EvictVersion && (!errors.As(err, &refused) || refused.Group != protocol) {
+		f.t.Errorf("an eviction in version %d: %v", protocol, err)
 	}
 	v, err := pleach.RaiseVersion(f.ctx, f.config(), g.Self().Address) // its view is the latest
 	if err != nil || v.Version != wire.Version {

@@ -1,15 +1,19 @@
 package security
 
-// The table of docs/operate/security.md: a row of the output for each cell.
+// The table of docs/operate/security.md for processes that reach a member's port: a row of the output
+// for each cell. local_linux_test.go has the table for clients of an agent, and holes_test.go shows for
+// each "no" that a member would otherwise let the actor in.
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"math"
+	"net"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +26,12 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
+// cell is a "no" or "yes" of a table. Its name is SETTING/ACTOR/ACTION.
+type cell struct {
+	name string
+	may  bool
+}
+
 // actor is a process with what it has, and what it may do: (o)bserve, (j)oin under its own
 // ID and address, join under the ID of a (m)ember, (f)orce views and raise versions, and
 // (s)peak as a member that it is not.
@@ -30,24 +40,35 @@ type actor struct {
 	config pleach.Config
 	host   string // on which it runs
 	may    string
-	id     string // under which it joins
+	// guesses says that the actor has not been a member, and does not know the nonces of members:
+	// nothing else keeps it from speaking as one.
+	guesses bool
 }
 
 // attempts are the columns of the table.
-var attempts = map[string]func(t *testing.T, a *actor, g *pleach.Group) error{
-	"o observe": func(t *testing.T, a *actor, g *pleach.Group) error {
+var attempts = []struct {
+	name string
+	try  func(t *testing.T, a *actor, g *pleach.Group) error
+}{
+	{"observe", func(t *testing.T, a *actor, g *pleach.Group) error {
 		_, err := pleach.Inspect(timed(t, 5*time.Second), a.config, g.Self().Address)
 		return err
-	},
-	"j join": func(t *testing.T, a *actor, g *pleach.Group) error { return tryJoin(t, a, g, a.id) },
-	"m join as a member": func(t *testing.T, a *actor, g *pleach.Group) error {
-		err := tryJoin(t, a, g, "a")
+	}},
+	{"join", func(t *testing.T, a *actor, g *pleach.Group) error {
+		id := "evil"
+		if a.host != "127.0.0.1" {
+			id += " there" // an ID stays on its host
+		}
+		return tryJoin(t, a, g, id, a.allows("join"))
+	}},
+	{"member", func(t *testing.T, a *actor, g *pleach.Group) error {
+		err := tryJoin(t, a, g, "a", a.allows("member"))
 		if errors.As(err, new(*pleach.IdentityInUseError)) {
 			return nil // let in, and the ID is in use
 		}
 		return err
-	},
-	"f force and raise": func(t *testing.T, a *actor, g *pleach.Group) error {
+	}},
+	{"force", func(t *testing.T, a *actor, g *pleach.Group) error {
 		c := tcp.Config{Group: a.config.Group, TLS: a.config.TLS, Secret: a.config.Secret}
 		if c.TLS != nil {
 			c.Verify = func(tcp.Claim) error { return nil }
@@ -57,12 +78,16 @@ var attempts = map[string]func(t *testing.T, a *actor, g *pleach.Group) error{
 			err = admission.ErrRight
 		}
 		return err
-	},
-	"s speak as a member": func(t *testing.T, a *actor, g *pleach.Group) error {
+	}},
+	{"speak", func(t *testing.T, a *actor, g *pleach.Group) error {
 		// Rank 1 is b. Whatever the group tells this actor without letting it join is tried.
 		b := g.View().Members()[1]
+		nonces := append(learnNonces(t, a, g), 7)
+		if !a.guesses {
+			nonces = append(nonces, b.Nonce)
+		}
 		err := errors.New("nothing was tried")
-		for _, nonce := range append(learnNonces(t, a, g), 7) {
+		for _, nonce := range nonces {
 			h := wire.Hello{Group: a.config.Group, From: 1, To: 0, Incarnation: b.Incarnation, Attempt: math.MaxUint64, Process: nonce}
 			h.Code = wire.NewKey(a.config.Secret, group).HelloCode(&h)
 			var answer wire.Hello
@@ -75,8 +100,11 @@ var attempts = map[string]func(t *testing.T, a *actor, g *pleach.Group) error{
 			}
 		}
 		return err
-	},
+	}},
 }
+
+// allows reports whether an actor may do what a column is.
+func (a *actor) allows(attempt string) bool { return strings.Contains(a.may, attempt[:1]) }
 
 // learnNonces returns the numbers in the place of b's nonce in every reply that needs no more
 // than the right to observe.
@@ -115,11 +143,16 @@ func learnNonces(t *testing.T, a *actor, g *pleach.Group) (nonces []uint64) {
 	return nonces
 }
 
-// tryJoin joins, and leaves.
-func tryJoin(t *testing.T, a *actor, g *pleach.Group, id string) error {
+// tryJoin joins, and leaves. A candidate that is refused by something that might change tries again
+// until its time is over.
+func tryJoin(t *testing.T, a *actor, g *pleach.Group, id string, may bool) error {
 	c := a.config
 	c.ID, c.Listen = id, a.host+":0"
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	patience := 3 * time.Second
+	if may {
+		patience = 30 * time.Second
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	joined, err := pleach.Join(ctx, c, g.Self().Address)
 	if err == nil {
@@ -128,83 +161,162 @@ func tryJoin(t *testing.T, a *actor, g *pleach.Group, id string) error {
 	return err
 }
 
-func TestSecurityTable(t *testing.T) {
+// lying returns the config of a process that presents its certificate to everybody, whatever it and
+// the other side are for. A real one would refuse itself.
+func lying(c *tls.Config) *tls.Config {
+	certificate := &c.Certificates[0]
+	c.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return certificate, nil }
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+	return c
+}
+
+// setting is a way to protect a group, with the actors that come to it.
+type setting struct {
+	name   string
+	member func(id string) pleach.Config
+	actors []actor
+}
+
+// networkTable is the table of processes that reach the port of a member.
+func networkTable(t testing.TB) []setting {
 	ca, other := testutil.NewCA(t), testutil.NewCA(t)
 	secret := []byte("the group's secret")
 	with := func(c *tls.Config, secret []byte) pleach.Config {
 		return pleach.Config{Group: group, TLS: c, Secret: secret}
 	}
-	host := func(ip string) pleach.Config { return with(hostTLS(t, ca, ip), nil) }
-	uri := func(path string) pleach.Config { return with(uriTLS(t, ca, path), nil) }
-	names := func(c x509.Certificate) pleach.Config { return with(config(t, ca.IssueNames(t, &c)), nil) }
+	issued := func(by *testutil.CA, template x509.Certificate) pleach.Config {
+		c := config(t, by.IssueNames(t, &template))
+		c.RootCAs = hostTLS(t, ca, "127.0.0.1").RootCAs // everybody knows the group's authority
+		evil := with(lying(c), nil)
+		evil.HostCertificates = true
+		return evil
+	}
 	const here, there = "127.0.0.1", "127.0.0.3"
+	ip := func(host string) x509.Certificate { return x509.Certificate{IPAddresses: []net.IP{net.ParseIP(host)}} }
+	path := func(path string) x509.Certificate {
+		u, err := url.Parse("spiffe://example.org/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x509.Certificate{URIs: []*url.URL{u}}
+	}
+	all := func() (c x509.Certificate) { // for everything
+		for _, p := range []string{"pleach/web/a", "pleach/web/b", "pleach/web/evil", "pleach-operator/web"} {
+			c.URIs = append(c.URIs, path(p).URIs[0])
+		}
+		return c
+	}
+	host := func(address string) pleach.Config { return issued(ca, ip(address)) }
+	uri := func(text string) pleach.Config { return issued(ca, path(text)) }
+	expired := func(c x509.Certificate) pleach.Config {
+		c.NotAfter = time.Now().Add(-time.Minute)
+		return issued(ca, c)
+	}
+	server := func(c x509.Certificate) pleach.Config {
+		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+		return issued(ca, c)
+	}
+	hosts := func(string) pleach.Config { return with(hostTLS(t, ca, here), nil) }
+	uris := func(id string) pleach.Config { return with(uriTLS(t, ca, "pleach/web/"+id), nil) }
+	both := func(id string) pleach.Config {
+		c := uris(id)
+		c.HostCertificates = true
+		return c
+	}
 	unnamed := pleach.Config{Group: "another"}
-	for _, setting := range []struct {
-		name   string
-		member func(id string) pleach.Config
-		actors []actor
-	}{
+	return []setting{
 		{"none", func(string) pleach.Config { return with(nil, nil) }, []actor{
-			{name: "stranger", config: unnamed, host: here, may: ""},
-			{name: "who knows the name", config: with(nil, nil), host: here, may: "ojmf"},
+			{name: "stranger", config: unnamed, host: here},
+			{name: "who knows the name", config: with(nil, nil), host: here, may: "ojmf", guesses: true},
 		}},
 		{"secret", func(string) pleach.Config { return with(nil, secret) }, []actor{
-			{name: "stranger", config: with(nil, nil), host: here, may: ""},
-			{name: "other group", config: with(nil, []byte("another secret")), host: here, may: ""},
-			{name: "who knows the secret", config: with(nil, secret), host: here, may: "ojmf"},
+			{name: "stranger", config: with(nil, nil), host: here},
+			{name: "other group", config: with(nil, []byte("the secret of another group")), host: here},
+			{name: "who knows the secret", config: with(nil, secret), host: here, may: "ojmf", guesses: true},
 		}},
-		{"TLS hosts", func(string) pleach.Config { return host(here) }, []actor{
-			{name: "stranger", config: with(nil, nil), host: here, may: ""},
-			{name: "other authority", config: with(hostTLS(t, other, here), nil), host: here, may: ""},
+		{"TLS hosts", hosts, []actor{
+			{name: "stranger", config: with(nil, nil), host: here},
+			{name: "other authority", config: issued(other, ip(here)), host: here},
+			{name: "expired", config: expired(ip(here)), host: here},
+			{name: "server usage only", config: server(ip(here)), host: here},
 			{name: "other host", config: host(there), host: there, may: "oj"},
-			{name: "member's host", config: host(here), host: here, may: "ojmf"},
+			{name: "member's host", config: host(here), host: here, may: "ojmf", guesses: true},
 			{name: "operator", config: uri("pleach-operator/web"), host: here, may: "of"},
+			{name: "observer", config: uri("pleach-observer/web"), host: here, may: "o"},
+			{name: "member of another group", config: uri("pleach/other/evil"), host: here},
 		}},
-		{"TLS URIs", func(id string) pleach.Config { return uri("pleach/web/" + id) }, []actor{
-			{name: "stranger", config: with(nil, nil), host: here, may: ""},
-			{name: "other authority", config: with(uriTLS(t, other, "pleach/web/evil"), nil), host: here, may: ""},
-			{name: "other group", config: uri("pleach/other/evil"), host: here, may: ""},
-			{name: "other group's operator", config: uri("pleach-operator/other"), host: here, may: ""},
+		{"TLS URIs", uris, []actor{
+			{name: "stranger", config: with(nil, nil), host: here},
+			{name: "other authority", config: issued(other, all()), host: here},
+			{name: "expired", config: expired(all()), host: here},
+			{name: "server usage only", config: server(all()), host: here},
+			{name: "other group", config: uri("pleach/other/evil"), host: here},
+			{name: "other group, ID of a member", config: uri("pleach/other/a"), host: here},
+			{name: "other group's operator", config: uri("pleach-operator/other"), host: here},
+			{name: "other group's observer", config: uri("pleach-observer/other"), host: here},
 			{name: "candidate", config: uri("pleach/web/evil"), host: here, may: "oj"},
 			{name: "member", config: uri("pleach/web/a"), host: here, may: "omf"},
 			{name: "operator", config: uri("pleach-operator/web"), host: here, may: "of"},
 			{name: "observer", config: uri("pleach-observer/web"), host: here, may: "o"},
-			{name: "other group's observer", config: uri("pleach-observer/other"), host: here, may: ""},
-			{name: "mesh workload", config: uri("ns/shop/sa/cart"), host: here, may: ""},
-			{name: "without names", config: names(x509.Certificate{}), host: here, may: ""},
-			{name: "web server of the host", config: host(here), host: here, may: ""},
-			{name: "web server elsewhere", config: host(there), host: there, may: ""},
-			{name: "host called like a member", config: names(x509.Certificate{DNSNames: []string{"a", "b"}}), host: here, may: ""},
+			{name: "mesh workload", config: uri("ns/shop/sa/cart"), host: here},
+			{name: "without names", config: issued(ca, x509.Certificate{}), host: here},
+			{name: "web server of the host", config: host(here), host: here},
+			{name: "web server elsewhere", config: host(there), host: there},
+			{name: "host called like a member", config: issued(ca, x509.Certificate{DNSNames: []string{"a", "b"}}), host: here},
 		}},
-		{"TLS URIs, host certificates accepted", func(id string) pleach.Config {
-			c := uri("pleach/web/" + id)
-			c.HostCertificates = true
-			return c
-		}, []actor{
+		{"TLS URIs, host certificates accepted", both, []actor{
 			{name: "candidate", config: uri("pleach/web/evil"), host: here, may: "oj"},
 			{name: "other host", config: host(there), host: there, may: "oj"},
-			{name: "member's host", config: host(here), host: here, may: "ojmf"},
+			{name: "member's host", config: host(here), host: here, may: "ojmf", guesses: true},
 		}},
-	} {
-		c := setting.member("a")
-		c.ID = "a"
-		first := create(t, c)
-		c = setting.member("b")
-		c.ID = "b"
-		join(t, c, first.Self().Address)
-		for _, a := range setting.actors {
-			a.id = "evil"
-			if a.host == there {
-				a.id = "evil there" // an ID stays on its host
-			}
-			for what, try := range attempts {
-				t.Run(fmt.Sprintf("%s/%s/%s", setting.name, a.name, what[2:]), func(t *testing.T) {
-					may := strings.Contains(a.may, what[:1])
-					if err := try(t, &a, first); (err == nil) != may {
-						t.Errorf("allowed: %v, want %v: %v", err == nil, may, err)
-					}
-				})
+	}
+}
+
+// cellsOf returns the cells of a table.
+func cellsOf(table []setting) (cells []cell) {
+	for _, s := range table {
+		for i := range s.actors {
+			for _, attempt := range attempts {
+				cells = append(cells, cell{s.name + "/" + s.actors[i].name + "/" + attempt.name, s.actors[i].allows(attempt.name)})
 			}
 		}
 	}
+	return cells
+}
+
+func TestSecurityTable(t *testing.T) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, s := range networkTable(t) {
+		for _, a := range s.actors {
+			all.Go(func() { // not t.Parallel: most of the time is spent waiting
+				t.Run(s.name+"/"+a.name, func(t *testing.T) {
+					first := s.begin(t)
+					for _, attempt := range attempts {
+						may := a.allows(attempt.name)
+						if planted() && may {
+							continue // it would show nothing
+						}
+						t.Run(attempt.name, func(t *testing.T) {
+							if err := attempt.try(t, &a, first); (err == nil) != may {
+								t.Errorf("allowed: %v, want %v: %v", err == nil, may, err)
+							}
+						})
+					}
+				})
+			})
+		}
+	}
+}
+
+// begin makes a group of two members, a and b.
+func (s *setting) begin(t *testing.T) *pleach.Group {
+	t.Helper()
+	c := s.member("a")
+	c.ID = "a"
+	first := create(t, c)
+	c = s.member("b")
+	c.ID = "b"
+	join(t, c, first.Self().Address)
+	return first
 }

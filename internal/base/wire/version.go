@@ -16,19 +16,13 @@ const (
 	Version    = 6
 	MinVersion = 5
 
-	// TracedVersion is the first version with traced messages, AgedVersion the first with
-	// offers that tell their age, and DoubtVersion the first with members that ask each
-	// other for signs of life.
-	TracedVersion = 5
-	AgedVersion   = 5
-	DoubtVersion  = 5
 	// EvictVersion is the first version in which reports and decisions tell that an operator
 	// has evicted a member, or that its certificate is revoked.
 	EvictVersion = 6
 )
 
 // newest, if not empty, replaces Version. Tests of rolling upgrades build the version
-// before by it: -ldflags '-X github.com/pleach-go/pleach/internal/base/wire.newest=4'.
+// before by it: -ldflags '-X github.com/pleach-go/pleach/internal/base/wire.newest=5'.
 var newest string
 
 var newestVersion = func() uint16 {

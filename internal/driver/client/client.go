@@ -18,6 +18,7 @@ import (
 	"github.com/pleach-go/pleach/internal/driver/tcp"
 	"github.com/pleach-go/pleach/internal/machine/control"
 	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/transport"
 )
 
 // Refusals, as all processes know them.
@@ -50,6 +51,31 @@ type Client struct {
 	Verify func(tcp.Claim) error
 	// Explain returns the error of a reply as programs know it.
 	Explain func(error) error
+	// OnOperator, if not nil, is called with what operators ask of this process.
+	OnOperator func(Action)
+}
+
+// Action is what an operator has asked of a process.
+type Action struct {
+	Name, What  string
+	From        string   // the address of the operator
+	Certificate []string // what its certificate is valid for; without TLS empty
+	Err         error    // why it was refused; nil: it is carried out
+}
+
+// Operated records what an operator has asked of this process: in the log if it had the right to,
+// which bounds the lines, and by OnOperator in any case.
+func (c *Client) Operated(from transport.Client, name, what string, err error) {
+	a := Action{Name: name, What: what, From: from.Address, Err: err}
+	if len(from.Certificates) > 0 {
+		a.Certificate = admission.NamesOf(from.Certificates[0])
+	}
+	if c.Logger != nil && !errors.Is(err, admission.ErrRight) && !errors.Is(err, admission.ErrRevoked) {
+		c.Logger.Warn("an operator acts on the group", "group", c.Group, "action", name, "what", what, "from", a.From, "certificate", a.Certificate, "error", err)
+	}
+	if c.OnOperator != nil {
+		c.OnOperator(a)
+	}
 }
 
 // Config returns the config of connections; listener may be nil.

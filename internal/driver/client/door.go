@@ -2,6 +2,9 @@ package client
 
 import (
 	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pleach-go/pleach/internal/base/access"
 	"github.com/pleach-go/pleach/internal/driver/admission"
@@ -47,7 +50,47 @@ func (c *Client) OpenRequest(v *membership.View, from transport.Client, b []byte
 		return nil, err
 	}
 	right, claim := control.RightOf(request)
-	return request, c.Door(v).Check(from.Certificates, right, claim)
+	if err = c.Door(v).Check(from.Certificates, right, claim); err != nil && right == access.Operate {
+		name, what := describe(request, v)
+		c.Operated(from, name, what, err)
+	}
+	return request, err
+}
+
+// Answer records an operator's request that was carried out, or was refused with an error, and
+// returns the reply to it. The view is that in which it was asked.
+func (c *Client) Answer(v *membership.View, from transport.Client, request control.Request, err error) []byte {
+	name, what := describe(request, v)
+	c.Operated(from, name, what, err)
+	return Accepted(err)
+}
+
+// describe returns the name of what an operator asks for, and what it would change.
+func describe(request control.Request, v *membership.View) (name, what string) {
+	var members membership.Members
+	if v != nil {
+		members = v.Members
+	}
+	switch r := request.(type) {
+	case control.Force:
+		var ids []string
+		for _, m := range members.All() {
+			if slices.Contains(r.Ranks, m.Rank) {
+				ids = append(ids, m.Identity)
+			}
+		}
+		return "force-view", strings.Join(ids, ", ")
+	case control.Evict:
+		for _, m := range members.All() {
+			if m.Rank == r.Rank {
+				return "evict", m.Identity
+			}
+		}
+		return "evict", fmt.Sprint("rank ", r.Rank)
+	case control.Raise:
+		return "raise-version", fmt.Sprint(r.Version)
+	}
+	return fmt.Sprintf("%T", request), ""
 }
 
 // Believe returns an error if the process that replies to a request says that it is another

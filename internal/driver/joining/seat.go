@@ -168,13 +168,14 @@ func (t *seat) close() {
 
 // handleRequest answers requests: this process is in a group, but not a member yet.
 func (t *seat) handleRequest(_ context.Context, from transport.Client, b []byte, answer func([]byte)) {
-	request, err := t.entry.Client.OpenRequest(t.view.Load(), from, b)
+	v := t.view.Load()
+	request, err := t.entry.Client.OpenRequest(v, from, b)
 	if err != nil {
 		answer(client.Refuse(err))
 		return
 	}
 	if r, ok := request.(control.Force); ok {
-		answer(client.Accepted(t.force(r.View, r.Ranks)))
+		answer(t.entry.Client.Answer(v, from, r, t.force(r.View, r.Ranks)))
 		return
 	}
 	answer(t.entry.requested(request))

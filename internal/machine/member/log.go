@@ -30,7 +30,6 @@ func (m *Machine) Flushed() bool { return m.stream.Flushed() }
 func (m *Machine) Install(v *membership.View) {
 	m.flushing = false
 	// It fails only for a shape of tree that could not be laid at the start.
-	m.stream.SetVersion(v.Version)
 	_ = m.stream.Install(m.now, v.Number, v.Slots, members{v.Members})
 	m.direct.Install(m.now, v)
 	if m.config.Unicast != nil {

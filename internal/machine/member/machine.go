@@ -107,7 +107,6 @@ func New(c Config) (*Machine, error) {
 	s.Rank, s.Size, s.Incarnation = c.Self.Rank, c.View.Slots, c.Self.Incarnation
 	if !c.Static {
 		s.View, s.Members, s.Start = c.View.Number, members{c.View.Members}, streamPositions(c.Start)
-		s.Version = c.View.Version
 	}
 	var err error
 	if m.stream, err = stream.New(s); err != nil || c.Static {

@@ -1,7 +1,6 @@
 package membership
 
 import (
-	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -62,7 +61,7 @@ func (m *Machine) ask(now, length protocol.Time) {
 
 // doubts reports whether the members of the view ask each other.
 func (m *Machine) doubts() bool {
-	return m.config.DoubtTimeout > 0 && !m.config.NoQuorum && m.view.Members.Len() <= DefaultFlatThreshold && m.view.Version >= wire.DoubtVersion
+	return m.config.DoubtTimeout > 0 && !m.config.NoQuorum && m.view.Members.Len() <= DefaultFlatThreshold
 }
 
 // askOn asks the members that have given no sign of life yet, and again after a while.

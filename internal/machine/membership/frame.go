@@ -122,15 +122,8 @@ const (
 	statusAbstains = 2
 	statusAsks     = 4
 	statusLost     = 8
+	statusFlags    = statusStuck | statusAbstains | statusAsks | statusLost
 )
-
-// statusFlags returns the flags that this build knows.
-func statusFlags() uint8 {
-	if wire.Newest() < wire.DoubtVersion {
-		return statusStuck | statusAbstains
-	}
-	return statusStuck | statusAbstains | statusAsks | statusLost
-}
 
 // flag returns a flag if it is set.
 func flag(set bool, bit uint8) uint8 {
@@ -187,7 +180,7 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 	switch f.kind {
 	case Status:
 		flags := d.Uint8()
-		if flags&^statusFlags() != 0 {
+		if flags&^statusFlags != 0 {
 			d.refuse("a status with flags %#x", flags)
 		}
 		f.stuck, f.abstains = flags&statusStuck != 0, flags&statusAbstains != 0

@@ -25,8 +25,6 @@ type Config struct {
 	// Lead is how long after a message its correction starts, in experiments. If zero, that
 	// follows measurements (lead.go).
 	Lead protocol.Time
-	// Version is the protocol version of the group, until SetVersion. If zero, the highest.
-	Version uint16
 	// Shape is the shape of the tree. If zero, binomial.
 	Shape topology.Shape
 

@@ -147,10 +147,8 @@ func (m *Member) offer(now protocol.Time, to protocol.Rank, f *flow, toward dire
 	}
 	if toward == leftward && to == m.roster.neighbor(1, false) {
 		f.correction.toldTo = fr.first
-		if m.ages {
-			fr.age, fr.aged = f.ageOf(now, fr.first)
-			fr.skew = uint32(m.skew.apart() / microsecond)
-		}
+		fr.age, fr.aged = f.ageOf(now, fr.first)
+		fr.skew = uint32(m.skew.apart() / microsecond)
 	}
 	m.stats.Offers++
 	m.queueFrame(to, f, fr)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -203,11 +202,8 @@ func parse(b []byte) (frame, error) {
 // parseAged decodes an offer that tells its age.
 func parseAged(b []byte) (frame, error) {
 	end := len(b) - ageSize
-	switch {
-	case end < headSize:
+	if end < headSize {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
-	case wire.Newest() < wire.AgedVersion:
-		return frame{}, fmt.Errorf("%w: the age of an offer, which protocol version %d does not have", ErrFrame, wire.Newest())
 	}
 	f, err := parseKind(offer, b[:end])
 	f.aged, f.age, f.skew = true, binary.BigEndian.Uint32(b[end:]), binary.BigEndian.Uint32(b[end+4:])
@@ -217,11 +213,8 @@ func parseAged(b []byte) (frame, error) {
 // parseSplit decodes a credit with two numbers.
 func parseSplit(b []byte) (frame, error) {
 	end := len(b) - liveSize
-	switch {
-	case end < headSize:
+	if end < headSize {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
-	case wire.Newest() < wire.AgedVersion:
-		return frame{}, fmt.Errorf("%w: a credit in two parts, which protocol version %d does not have", ErrFrame, wire.Newest())
 	}
 	f, err := parseKind(grantCredit, b[:end])
 	if f.live = binary.BigEndian.Uint64(b[end:]); err == nil && f.live <= f.first {
@@ -271,8 +264,6 @@ func parseKind(k kind, b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	case f.direction > rightward, f.batch && (f.remaining > 0 || f.traced), (f.batch || f.topic || f.traced) && (!f.begins || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
-	case f.traced && wire.Newest() < wire.TracedVersion:
-		return frame{}, fmt.Errorf("%w: a traced message, which protocol version %d does not have", ErrFrame, wire.Newest())
 	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)
 	case uint64(f.unaccepted) > f.first:

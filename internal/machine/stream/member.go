@@ -1,13 +1,11 @@
 package stream
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/pleach-go/pleach/broadcast"
 	"github.com/pleach-go/pleach/internal/base/queue"
-	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -40,7 +38,6 @@ type pacing struct {
 	correctionPlan *broadcast.Plan // with the delay as last measured
 	delay          delay
 	skew           skew
-	ages           bool // offers tell their age: all members of the view understand it
 	budget         budget
 }
 
@@ -136,7 +133,6 @@ func New(c Config) (*Member, error) {
 		},
 		memory: memory{receiveBuffers: make(map[protocol.Rank]*reassemblyBuffer)},
 	}
-	m.SetVersion(cmp.Or(c.Version, wire.Version))
 	if err := m.setRoster(c.Size, c.Members); err != nil {
 		return nil, err
 	}
@@ -156,9 +152,6 @@ func New(c Config) (*Member, error) {
 	}
 	return m, nil
 }
-
-// SetVersion sets the protocol version of the group, which all members speak.
-func (m *Member) SetVersion(version uint16) { m.ages = version >= wire.AgedVersion }
 
 // open begins a flow.
 func (m *Member) open(root protocol.Rank, incarnation uint64) (*flow, error) {

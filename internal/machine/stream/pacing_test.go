@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -239,25 +238,22 @@ func TestSkewOfWhatCameInAnotherOrder(t *testing.T) {
 	}
 }
 
-// An offer to the left neighbor tells its age and the skew, if all members understand that. It
+// An offer to the left neighbor tells its age and the skew. It
 // carries the last segment if that is small, and says so for the neighbor alone.
 func TestWhatAnOfferTells(t *testing.T) {
 	for _, c := range []struct {
 		what         string
-		version      uint16
 		size, inline int
 		to           protocol.Rank
 		toward       direction
 		aged         bool
 	}{
-		{"to the left", 0, 10, 10, 3, leftward, true},
-		{"too long to carry along", 0, 10, 9, 3, leftward, true},
-		{"an older group", wire.AgedVersion - 1, 10, 10, 3, leftward, false},
-		{"the first that understands", wire.AgedVersion, 10, 10, 3, leftward, true},
-		{"to another one", 0, 10, 10, 2, leftward, false},
-		{"undirected", 0, 10, 10, 3, undirected, false},
+		{"to the left", 10, 10, 3, leftward, true},
+		{"too long to carry along", 10, 9, 3, leftward, true},
+		{"to another one", 10, 10, 2, leftward, false},
+		{"undirected", 10, 10, 3, undirected, false},
 	} {
-		m := group(t, Config{InlineSize: c.inline, Version: c.version}, 9)[4]
+		m := group(t, Config{InlineSize: c.inline}, 9)[4]
 		receiveFrom(t, m, 1, 0, 0, 0, c.size)
 		drain(m, 1)
 		f := m.flows[0]

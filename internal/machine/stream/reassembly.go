@@ -70,21 +70,23 @@ func (m *Member) reassemble(f *flow, fr *frame, number uint64) (body []byte, r *
 type partial struct {
 	parts   [][]byte // adjacent ones are merged
 	bytes   int
+	begun   bool // its first segment was here, and the others so far
 	skipped bool // its beginning was lost or it is too long: it is not delivered
 }
 
 // add adds the next segment. It returns the message if that was the last one.
 func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if seg.begins {
-		*p = partial{}
+		*p = partial{begun: seg.remaining > 0}
 		if seg.remaining == 0 {
 			return slices.Clip(seg.payload()), len(seg.payload()) <= limit
 		}
 	}
+	if !p.begun { // a sender may continue what it has not begun
+		return nil, false
+	}
 	if p.bytes += len(seg.payload()); p.bytes > limit {
 		*p = partial{skipped: true}
-	}
-	if p.skipped {
 		return nil, false
 	}
 	p.join(seg.payload())

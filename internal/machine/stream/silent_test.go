@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -52,26 +51,5 @@ func TestSilentMemberDoesNotHoldUpTheRoot(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// A group whose protocol version has no credits in two parts waits for the silent member.
-func TestOlderGroupWaitsForTheSilentMember(t *testing.T) {
-	n := newNetwork(t, 8, 1, faults{}, func(c *stream.Config) {
-		smallWindows(c)
-		c.Version = 4
-	})
-	n.changeView(1, []protocol.Rank{0, 1, 2, 3, 4, 5, 6, 7})
-	n.freeze(7) // not a child of the root, which needs no credit to know
-	root, sent, began := n.members[0], 0, n.now
-	for n.now < began+minute/60 {
-		if root.Write(message(0, sent, 1000), 0) == nil {
-			sent++
-		}
-		n.pump(root)
-		n.step()
-	}
-	if sent*1000 > 2*64<<10 {
-		t.Errorf("the root has sent %d bytes", sent*1000)
 	}
 }

@@ -295,3 +295,35 @@ func TestTreeMayBeSlow(t *testing.T) {
 		}
 	}
 }
+
+// A segment that continues a message which has not begun is dropped: an orphan in a message's place could
+// be taken for one with a topic, and lie about its length.
+func TestContinuationsOfNothingAreDropped(t *testing.T) {
+	for name, before := range map[string][]frame{
+		"first":                nil,
+		"behind a message":     {{kind: data, begins: true, topic: true, segment: []byte("\x01tx")}},
+		"behind a long one":    {{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")}, {kind: data, segment: []byte("y")}},
+		"behind a batch":       {{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")}, {kind: data, begins: true, batch: true, segment: []byte("\x01z")}},
+		"behind one too large": {{kind: data, begins: true, topic: true, remaining: 200, segment: []byte("\x01tx")}, {kind: data, segment: make([]byte, 200)}},
+	} {
+		for _, orphan := range []string{"", "\x66ab", "whole"} {
+			m, err := New(Config{Rank: 1, Size: 2, Incarnation: 1, MaxMessage: 100, AllTopics: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			delivered := 0
+			for i, f := range append(slices.Clone(before), frame{kind: data, segment: []byte(orphan)}) {
+				f.incarnation, f.first, f.messages = 1, uint64(i), uint32(i)
+				if err := m.Receive(1, 0, f.append(nil)); err != nil {
+					t.Fatal(err)
+				}
+				if i == len(before)-1 {
+					delivered = m.Undelivered()
+				}
+			}
+			if n := m.Undelivered(); n != delivered {
+				t.Errorf("%s, %q: %d messages instead of %d", name, orphan, n, delivered)
+			}
+		}
+	}
+}

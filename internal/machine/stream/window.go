@@ -343,7 +343,7 @@ func (m *Member) sendCredit(f *flow, to granted) {
 	}
 	c.last = granted{max(c.last.all, to.all), max(c.last.live, to.live)}
 	fr := frame{kind: grantCredit, first: to.all}
-	if m.ages && to.live > to.all {
+	if to.live > to.all {
 		fr.live = to.live
 	}
 	m.queueFrame(c.to, f, fr)

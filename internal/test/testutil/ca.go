@@ -77,11 +77,14 @@ func (ca *CA) IssueFor(t testing.TB, host net.IP) Credentials {
 	return ca.IssueNames(t, &x509.Certificate{IPAddresses: []net.IP{host}})
 }
 
-// IssueNames returns credentials with the names, and the end, of a template.
+// IssueNames returns credentials with the names and the end of a template, and its extended key
+// usage if it has one.
 func (ca *CA) IssueNames(t testing.TB, template *x509.Certificate) Credentials {
 	t.Helper()
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	if template.ExtKeyUsage == nil {
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
+	}
 	cert, key := ca.issue(t, template)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {

@@ -22,6 +22,7 @@ const (
 	Bytes        Knob = "PLEACH_BYTES"
 	Seconds      Knob = "PLEACH_SECONDS"
 	Minutes      Knob = "PLEACH_MINUTES"
+	Inputs       Knob = "PLEACH_INPUTS"
 	UpdateGolden Knob = "PLEACH_UPDATE_GOLDEN"
 	RecordAPI    Knob = "PLEACH_RECORD_API"
 	Reproduced   Knob = "PLEACH_REPRODUCED"
@@ -45,6 +46,7 @@ var Knobs = []struct {
 	{Bytes, "copies a file of so many bytes"},
 	{Seconds, "puts load on a group for so long"},
 	{Minutes, "watches a busy host for so long"},
+	{Inputs, "sends so many random inputs over each kind of session"},
 	{UpdateGolden, "records golden files instead of comparing with them"},
 	{RecordAPI, "records the exported names and the page of settings"},
 	{Reproduced, "compares the verdicts in this folder with those on record"},
