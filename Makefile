@@ -302,7 +302,8 @@ packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some
 	go run ./lab/packages --out dist
 
 .PHONY: site
-site: ## build these pages as a site with search into site/.vitepress/dist; needs npm
+site: ## build these pages and API references as a site with search into site/.vitepress/dist; needs npm and python3
+	go run ./lab/reference site/reference
 	cd site && npm ci --no-audit --no-fund && npm run build
 
 .PHONY: site-check
