@@ -224,6 +224,11 @@ trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60
 agents: #: stop and kill agents among 50, 16 of them on hosts of their own, and try the guides as printed
 	PLEACH_FULL=1 go test -count=1 -run 'Truth|Guide|Readme' -v ./agent/cmd/pleach
 
+.PHONY: pages-test
+pages-test: #: paste the shell commands of README and guides into new directories, twice in a row; needs gcc, numpy, curl, jq and root
+	PLEACH_FULL=1 go test -count=1 -timeout 60m -run '^(TestPastedBlocks|TestAllBlocksArePasted)$$' -v ./agent/cmd/pleach
+	go test -count=2 -timeout 30m -run '^(TestGuide|TestReadme|TestMigration|TestFleetOfAgents|TestPageSee)' -v ./agent/cmd/pleach ./lab/cmd/pleach-lab
+
 JOINS ?= 1000
 
 .PHONY: joins
@@ -312,7 +317,8 @@ packages: ## build tarballs, .deb packages, SBOMs and checksums into dist/: some
 	go run ./lab/packages --out dist
 
 .PHONY: site
-site: ## build these pages as a site with search into site/.vitepress/dist; needs npm
+site: ## build these pages and API references as a site with search into site/.vitepress/dist; needs npm and python3
+	go run ./lab/reference site/reference
 	cd site && npm ci --no-audit --no-fund && npm run build
 
 .PHONY: site-check

@@ -1,4 +1,5 @@
-// The pages of this repository as a site: nothing is written for the site alone.
+// The pages of this repository as a site, with API references that lab/reference makes from the code:
+// nothing is written for the site alone.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, normalize, relative, resolve } from 'node:path'
 import { defineConfig } from 'vitepress'
@@ -29,7 +30,7 @@ function relink(md: any) {
   }
 }
 
-// pages are those of a folder, by their titles. Those that are named come first.
+// pages are those of a directory, by their titles. Those that are named come first.
 function pages(folder: string, ...first: string[]) {
   const order = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length)
   return readdirSync(join(root, 'docs', folder))
@@ -37,35 +38,51 @@ function pages(folder: string, ...first: string[]) {
     .map((file) => file.slice(0, -'.md'.length))
     .sort((a, b) => order(a) - order(b) || a.localeCompare(b))
     .map((name) => ({
-      text: /^# (.*)/m.exec(readFileSync(join(root, 'docs', folder, name + '.md'), 'utf8'))![1],
+      text: title(join('docs', folder, name + '.md')),
       link: `/docs/${folder}/${name}`.replace('//', '/'),
     }))
+}
+
+const title = (file: string) => /^# (.*)/m.exec(readFileSync(join(root, file), 'utf8'))![1]
+
+// references are the pages that `make site` writes before the site is built.
+function references() {
+  const dir = 'site/reference'
+  if (!existsSync(join(root, dir))) return []
+  const names = readdirSync(join(root, dir)).map((file) => file.slice(0, -'.md'.length)).sort()
+  const item = (name: string) => ({ text: title(join(dir, name + '.md')), link: `/reference/${name}` })
+  const packages = names.filter((name) => name.startsWith('go-')).map(item)
+  return [{ ...item('go'), items: packages, collapsed: true }, item('python'), item('agent')]
 }
 
 export default defineConfig({
   title: 'Pleach',
   description: 'Broadcasts and collectives that finish even when machines die',
   srcDir: '..',
-  srcExclude: ['**/testdata/**', '.github/**', 'site/**', 'bin/**', 'dist/**'],
-  rewrites: (path: string) => path.replace(/README\.md$/, 'index.md'),
+  srcExclude: ['**/testdata/**', '.github/**', 'site/node_modules/**', 'bin/**', 'dist/**'],
+  rewrites: (path: string) => path.replace(/README\.md$/, 'index.md').replace(/^site\/reference\//, 'reference/'),
   cleanUrls: false,
   // Pages lie beside the packages of the site, not above them.
   vite: { resolve: { alias: { 'vue/server-renderer': join(root, 'site/node_modules/vue/server-renderer'), vue: join(root, 'site/node_modules/vue') } } },
   markdown: { anchor: { slugify }, config: relink },
   themeConfig: {
-    search: { provider: 'local' },
+    // Records of decisions are for contributors, and would hide the pages for users.
+    search: { provider: 'local', options: { _render: (src: string, env: any, md: any) => (/(^|\/)adr\//.test(env.relativePath) ? '' : md.render(src, env)) } },
     outline: 'deep',
     nav: [
       { text: 'Why', link: '/docs/why' },
+      { text: 'Tutorial', link: '/docs/guide/tutorial' },
       { text: 'Guides', link: '/docs/guide/services' },
       { text: 'Operate', link: '/docs/operate/deploy' },
+      { text: 'API', link: '/reference/go' },
       { text: 'Repository', link: repository },
     ],
     sidebar: [
-      { text: 'Begin', items: [{ text: 'Pleach', link: '/' }, ...pages('', 'why', 'concepts', 'guarantees'), { text: 'All pages', link: '/docs/' }] },
-      { text: 'Guides', items: pages('guide', 'services', 'agents', 'jobs') },
+      { text: 'Begin', items: [{ text: 'Pleach', link: '/' }, ...pages('', 'why', 'limitations', 'concepts', 'guarantees', 'questions'), { text: 'All pages', link: '/docs/' }] },
+      { text: 'Guides', items: pages('guide', 'tutorial', 'services', 'testing', 'agents', 'jobs') },
+      { text: 'API references', items: references() },
       { text: 'Migrate', items: pages('migrate') },
-      { text: 'Operate', items: pages('operate', 'deploy', 'kubernetes', 'checklist', 'security', 'monitor', 'troubleshooting', 'versions', 'settings') },
+      { text: 'Operate', items: pages('operate', 'checklist', 'deploy', 'kubernetes', 'security', 'monitor', 'troubleshooting', 'versions', 'settings') },
       { text: 'Measure', items: pages('measure') },
       { text: 'Research', items: pages('research', 'see', 'reproduction') },
       { text: 'Develop', items: [...pages('develop'), { text: 'Decisions', link: '/docs/adr/' }, { text: 'Contributing', link: '/CONTRIBUTING' }, { text: 'Changes', link: '/CHANGELOG' }] },

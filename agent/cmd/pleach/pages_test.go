@@ -32,12 +32,13 @@ type blockID struct {
 type pasted struct {
 	name     string
 	checkout bool // the shell is in a clone of this repository, else in an empty directory
+	module   bool // the directory is a Go module that requires this one
 	full     bool // it takes long, or builds much
 	needs    []string
 	files    map[string]blockID // Go samples that the page has the reader save
 	blocks   []blockID
-	eventual string   // printed by commands in the background
-	wheels   []string // packages that pip gets, which has no network in the test
+	eventual string // printed by commands in the background
+	numpy    bool   // pip gets it, and has no network in the test: numpy of the system's Python stands in
 }
 
 var pastedBlocks = []pasted{
@@ -53,13 +54,11 @@ var pastedBlocks = []pasted{
 		{"docs/guide/locks.md", "Shards by HTTP", 0},
 	}},
 	{
-		name: "jobs", checkout: true, needs: []string{"git"},
-		files: map[string]blockID{"sum.go": {"docs/guide/jobs.md", "A complete job", 0}},
-		blocks: []blockID{
-			{"docs/guide/jobs.md", "A complete job", 0},
-			{"docs/guide/jobs.md", "Takeover", 0},
-		},
+		name: "job", module: true, needs: []string{"git"},
+		files:  map[string]blockID{"sum.go": {"docs/guide/jobs.md", "A complete job", 0}},
+		blocks: []blockID{{"docs/guide/jobs.md", "A complete job", 0}},
 	},
+	{name: "takeover", checkout: true, needs: []string{"git"}, blocks: []blockID{{"docs/guide/jobs.md", "Takeover", 0}}},
 	{name: "sort", blocks: []blockID{{"docs/guide/sort.md", "Sort", 0}, {"docs/guide/sort.md", "Sort", 1}}},
 	{name: "tutorial", checkout: true, full: true, needs: []string{"git", "curl", "openssl"}, blocks: []blockID{
 		{"docs/guide/tutorial.md", "Run three instances", 0},
@@ -74,7 +73,7 @@ var pastedBlocks = []pasted{
 	{name: "c", checkout: true, full: true, needs: []string{"git", "gcc", "pkg-config", "make"}, blocks: []blockID{
 		{"docs/guide/c.md", "C library: libpleach", 0},
 	}},
-	{name: "python", full: true, needs: []string{"git", "gcc", "make"}, wheels: []string{"numpy"}, blocks: []blockID{
+	{name: "python", full: true, needs: []string{"git", "gcc", "make"}, numpy: true, blocks: []blockID{
 		{"docs/guide/python.md", "Install", 0},
 		{"docs/guide/python.md", "State of a dead rank", 0},
 	}},
@@ -196,10 +195,10 @@ func (p *pasted) run(t *testing.T) {
 		}
 		home = filepath.Join(home, "pleach")
 	}
-	if p.wheels != nil {
-		out, err := exec.Command("python3", append([]string{"-m", "pip", "-q", "download", "-d", filepath.Join(host.root, "wheels")}, p.wheels...)...).CombinedOutput()
-		if err != nil {
-			t.Skipf("pip has no network: %v: %s", err, out)
+	if p.module {
+		text := "module example.com/job\n\ngo 1.26\n\nrequire github.com/pleach-go/pleach v0.1.0\n\nreplace github.com/pleach-go/pleach => " + filepath.Join(host.root, "origin") + "\n"
+		if err := os.WriteFile(filepath.Join(home, "go.mod"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 	for file, id := range p.files {
@@ -207,7 +206,15 @@ func (p *pasted) run(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := host.shell(p.checkout)
+	var env []string
+	if p.numpy {
+		dir, err := exec.Command("/usr/bin/python3", "-c", "import numpy, os; print(os.path.dirname(os.path.dirname(numpy.__file__)))").Output()
+		if err != nil {
+			t.Skip("no numpy of the system's Python")
+		}
+		env = []string{"PIP_NO_DEPS=1", "PIP_NO_INDEX=1", "PYTHONPATH=" + strings.TrimSpace(string(dir))}
+	}
+	s := host.shell(p.checkout, env...)
 	defer s.kill()
 	for _, id := range p.blocks {
 		for _, c := range shellCommands(t, id) {
@@ -277,15 +284,14 @@ const reading = `exec 9<&0 </dev/null; while IFS= read -r -d '' -u 9 line; do ev
 
 // shell starts a shell on a machine, in its clone of the repository or in an empty directory. Its
 // clones of the published repository are of this one.
-func (m *machine) shell(inClone bool) *terminal {
+func (m *machine) shell(inClone bool, env ...string) *terminal {
 	m.t.Helper()
 	script := reading
 	if inClone {
 		script = "cd pleach; " + script
 	}
 	c := &terminal{t: m.t, line: "shell", cmd: m.command(script)}
-	c.cmd.Env = append(os.Environ(), "GOFLAGS=-trimpath -buildvcs=false", // both let the build cache serve all clones
-		"PIP_NO_INDEX=1", "PIP_FIND_LINKS="+filepath.Join(m.root, "wheels"),
+	c.cmd.Env = append(append(os.Environ(), env...), "GOFLAGS=-trimpath -buildvcs=false", // both let the build cache serve all clones
 		"GIT_CONFIG_COUNT=2",
 		"GIT_CONFIG_KEY_0=url."+filepath.Join(m.root, "origin")+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/pleach-go/pleach",
 		"GIT_CONFIG_KEY_1=advice.detachedHead", "GIT_CONFIG_VALUE_1=false")

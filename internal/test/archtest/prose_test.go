@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -41,6 +43,50 @@ func TestIdiomsAreFound(t *testing.T) {
 		}
 	}
 }
+
+// Every page is at most two clicks from the README: it or the index of the pages links to it. And
+// together they are short enough to be read, apart from references and tables that are generated.
+func TestPagesAreFoundAndShort(t *testing.T) {
+	fsys := os.DirFS("../../..")
+	read := func(name string) string {
+		b, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	readme, index := read("README.md"), read("docs/README.md")
+	if n := len(strings.Fields(readme)); n > 750 {
+		t.Errorf("README.md has %d words, more than 750", n)
+	}
+	words := 0
+	err := fs.WalkDir(fsys, "docs", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == "docs/adr":
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".md"):
+			return nil
+		}
+		if below := strings.TrimPrefix(name, "docs/"); below != "README.md" && !strings.Contains(readme, "]("+name) && !strings.Contains(index, "]("+below) {
+			t.Errorf("neither README.md nor docs/README.md links to %s", name)
+		}
+		if !slices.Contains([]string{"docs/operate/settings.md", "docs/operate/metrics.md"}, name) {
+			words += len(strings.Fields(generated.ReplaceAllString(read(name), "")))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words > 55_000 {
+		t.Errorf("the pages have %d words, more than 55,000", words)
+	}
+	t.Logf("%d words", words)
+}
+
+var generated = regexp.MustCompile(`(?s)<!-- begin .*?<!-- end .*?-->`)
 
 // Help texts are held to the same rules: agent/cmd/pleach, lab/cmd/pleach-lab and
 // sql/cmd/pleach-sql check theirs.
