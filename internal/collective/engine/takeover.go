@@ -79,6 +79,8 @@ func (e *Engine) resetProgress() {
 // startTakenOver starts the parts of tasks that this process has taken over, in a call
 // that it has made. The parts of a task run one after the other, as its former owner ran them:
 // a later one shows that the earlier ones are done, and their messages compared (divergence.go).
+// Agreements have nothing to compare, and wait for no earlier part: processes that have decided
+// the last one of the job send no messages of earlier calls to a new owner ([Engine.KeepOwners]).
 func (e *Engine) startTakenOver(o *callState) {
 	if e.peers.owners == nil || o.err != nil || o.local.signature.Mode != RunThrough {
 		return
@@ -89,8 +91,11 @@ func (e *Engine) startTakenOver(o *callState) {
 		}
 		o.runs.set(id, false)
 		t := &Task{ID: id, N: e.config.Size, engine: e, call: o, ctx: callContext{e.ctx, o.untilEnd()}}
-		run, before, done := o.local.run, e.peers.parts[id], make(chan struct{})
-		e.peers.parts[id] = part{done, t.ctx.Done()}
+		run, done := o.local.run, make(chan struct{})
+		var before part
+		if !o.local.signature.Kind.repairs() {
+			before, e.peers.parts[id] = e.peers.parts[id], part{done, t.ctx.Done()}
+		}
 		e.work.Go(func() {
 			defer close(done)
 			before.await(t.ctx)

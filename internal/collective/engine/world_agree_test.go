@@ -93,3 +93,28 @@ func TestRepairInAnyOrder(t *testing.T) {
 		}
 	}
 }
+
+// The last agreement of a job ends although a process dies while some have decided it and some have
+// not. Those that have keep the owners of tasks, so they send no messages of earlier calls to a
+// new one, which runs its parts there in vain.
+func TestLastAgreementInAnyOrder(t *testing.T) {
+	for seed := range uint64(400) {
+		size := 3 + int(seed%3)
+		var r results
+		w := runWorld(t, size, seed, func(w *world) { w.kills[20+w.rng.IntN(40)] = w.rng.IntN(size) }, func(c Comm) error {
+			for i := range 2 {
+				if err := rounds[(int(seed)+i)%3](context.Background(), c, RunThrough, i, &r); err != nil {
+					return err
+				}
+			}
+			_, err := c.Agree(context.Background(), Signature{Kind: Agree, Root: NoRoot, Length: NoLength}, 0, 0)
+			c.Engine().KeepOwners()
+			return err
+		})
+		for _, rank := range w.live() {
+			if w.errs[rank] != nil {
+				t.Fatalf("seed %d: rank %d: %v", seed, rank, w.errs[rank])
+			}
+		}
+	}
+}
