@@ -51,9 +51,11 @@ func (r *round) agentArgs(i int, seeds []string) []string {
 	return append(args, seeds...)
 }
 
-// rollWith restarts agents one at a time, by a signal.
+// rollWith restarts agents one at a time, by a signal. As an operator does, it begins when all are
+// ready: of two members without disks, the second one may not be killed.
 func rollWith(signal syscall.Signal) func(r *round, hosts []int) error {
 	return func(r *round, hosts []int) error {
+		r.awaitReady(hosts...)
 		for _, i := range hosts {
 			if signal == syscall.SIGKILL {
 				if err := r.kill(i); err != nil {
