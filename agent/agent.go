@@ -214,11 +214,13 @@ func (a *Agent) comeBack(ctx context.Context, old *pleach.Group) (*pleach.Group,
 		err = old.Rejoin(timed)
 	}
 	if err == nil {
-		a.startServices(old)
+		if err := a.startServices(old); err != nil {
+			return nil, a.withdraw(old, err)
+		}
 		a.receiver.set(old)
 		return old, nil
 	}
-	a.startServices(nil)
+	_ = a.startServices(nil)
 	a.receiver.set(nil)
 	if errors.Is(err, pleach.ErrReplaced) {
 		return nil, err

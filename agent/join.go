@@ -116,7 +116,9 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 		go a.watchSeeds(attempt, cancel, c, seeds)
 	}
 	g, err := pleach.Join(attempt, group, seeds...)
-	a.startServices(g)
+	if servicesErr := a.startServices(g); servicesErr != nil {
+		return nil, a.withdraw(g, servicesErr)
+	}
 	a.receiver.set(g)
 	if err != nil && errors.Is(context.Cause(attempt), errSeedsChanged) {
 		return nil, errSeedsChanged

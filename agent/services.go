@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,20 +64,33 @@ func (a *Agent) expectServices(c *pleach.Config) error {
 	return nil
 }
 
-// startServices begins the services in a group, or ends them if there is none.
-func (a *Agent) startServices(g *pleach.Group) {
+// startServices begins the services in a group, or ends them if there is none. It returns an error
+// if the file with the tokens of locks cannot be used, because tokens could fall.
+func (a *Agent) startServices(g *pleach.Group) error {
 	s := a.services.Load()
 	if g == nil && s != nil {
 		a.services.Store(nil)
 		s.shared.Cancel()
 	}
 	if g == nil {
-		return
+		return nil
 	}
 	s.replica = s.shared.Start(g)
 	s.keys.Replica = s.replica
-	s.locks, _ = lease.New(lease.Config{Replica: s.replica, Machine: locksMachine, Table: s.table, TokenFloor: kv.Floor}) // it has all that it needs
+	locks, err := lease.New(lease.Config{Replica: s.replica, Machine: locksMachine, Table: s.table, TokenFloor: kv.Floor})
+	if err != nil {
+		return fmt.Errorf("locks: %w", err)
+	}
+	s.locks = locks
 	close(s.ready)
+	return nil
+}
+
+// withdraw leaves a group in which services cannot begin, and returns why.
+func (a *Agent) withdraw(g *pleach.Group, why error) error {
+	a.receiver.set(nil) // the order broadcasts, and its own messages wait for this
+	a.endServices()
+	return errors.Join(why, a.leave(g))
 }
 
 // endServices ends the services of a membership that has ended.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -87,6 +89,41 @@ func TestKeysOfAgents(t *testing.T) {
 	}
 	end()
 	<-ended
+}
+
+// An agent whose file with the tokens of locks is damaged leaves the group and ends with an error that
+// names the file: it would answer for keys, and never for locks. This holds if it begins the group, too.
+func TestDamagedTokensOfLocks(t *testing.T) {
+	first := start(t, "id: first\nlisten: 127.0.0.1:0\nexpect: 1\n")
+	members, err := first.Members(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, with := range []string{"expect: 1", fmt.Sprintf("seeds: [%q]", members.Members[0].Address)} {
+		for range 5 { // messages of the services may arrive before and after
+			dir := t.TempDir()
+			file := filepath.Join(dir, "tokens.lease%2Flocks")
+			if err := os.WriteFile(file, []byte("damaged"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			a, joined := begin(t, fmt.Sprintf("id: damaged\nlisten: 127.0.0.1:0\ndata-dir: %q\n%s\n", dir, with))
+			select {
+			case err := <-a.ended:
+				if err == nil || !strings.Contains(err.Error(), file) {
+					t.Errorf("%s: %v", with, err)
+				}
+			case <-joined:
+				_, err := a.Lock(t.Context(), client.LockRequest{Name: "l", TTL: time.Second, Timeout: time.Second})
+				t.Fatalf("%s: the agent is a member; a lock: %v", with, err)
+			case <-time.After(patience):
+				t.Fatalf("%s: the agent does not end", with)
+			}
+		}
+	}
+	eventually(t, "the agents have left", func() bool {
+		m, err := first.Members(t.Context())
+		return err == nil && len(m.Members) == 1
+	})
 }
 
 // A watch whose agent ends says so (case 82).
