@@ -406,7 +406,7 @@ class _Replicas(DistributedDataParallel):
         with _leniently(group):
             super().__init__(net, process_group=group, **options)
         self._of = group
-        DistributedDataParallel.register_comm_hook(self, group, _average)
+        self.register_comm_hook(group, _average)  # type: ignore[operator]  # its stubs lack the method
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         with _leniently(self._of):
