@@ -96,10 +96,11 @@ typedef enum {
 	PLEACH_F32 = 10,
 	PLEACH_F64 = 11,
 	PLEACH_C64 = 12, /* float _Complex: PLEACH_SUM and PLEACH_PROD */
-	PLEACH_C128 = 13 /* double _Complex */
+	PLEACH_C128 = 13, /* double _Complex */
+	PLEACH_BOOL = 14  /* _Bool; PLEACH_SUM and PLEACH_MAX mean PLEACH_OR, PLEACH_PROD and PLEACH_MIN mean PLEACH_AND */
 } pleach_type;
 
-/* pleach_op combines elements. PLEACH_AND and PLEACH_OR are for integers. */
+/* pleach_op combines elements. PLEACH_AND and PLEACH_OR are for integers and PLEACH_BOOL. */
 typedef enum {
 	PLEACH_SUM = 0,
 	PLEACH_PROD = 1,

@@ -14,6 +14,19 @@ var types = [...]element{
 	C.PLEACH_F16: halves[collective.Float16](), C.PLEACH_BF16: halves[collective.BFloat16](),
 	C.PLEACH_F32: numbers[float32](), C.PLEACH_F64: numbers[float64](),
 	C.PLEACH_C64: complexes[complex64](), C.PLEACH_C128: complexes[complex128](),
+	C.PLEACH_BOOL: booleans(),
+}
+
+// boolean is a bool of other languages: a byte that is 0 or 1. As a type of its own, it does not match uint8 in a
+// call. It is not Go's bool, because a program may hand over other bytes.
+type boolean uint8
+
+func booleans() elements[boolean] {
+	and, or := collective.And[boolean](), collective.Or[boolean]()
+	return elements[boolean]{
+		C.PLEACH_SUM: or, C.PLEACH_MAX: or, C.PLEACH_OR: or,
+		C.PLEACH_PROD: and, C.PLEACH_MIN: and, C.PLEACH_AND: and,
+	}
 }
 
 func numbers[T collective.Number]() elements[T] {

@@ -17,7 +17,7 @@ from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_int, c_int32, c_size_
     REDUCE_SCATTER, ALLTOALL, EXCHANGE, AGREE, SPLIT, SHRINK, ADMIT, EVICT, FINALIZE,
 ) = range(19)  # fmt: skip
 
-U8, I8, U16, I16, U32, I32, U64, I64, F16, BF16, F32, F64, C64, C128 = range(14)
+U8, I8, U16, I16, U32, I32, U64, I64, F16, BF16, F32, F64, C64, C128, BOOL = range(15)
 SUM, PROD, MIN, MAX, AND, OR, USER = range(7)
 RUN_THROUGH, REPORT, CORRECTED = range(3)
 OK, PENDING, CANCELED = 0, 1, 4

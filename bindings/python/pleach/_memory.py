@@ -13,7 +13,7 @@ TYPES = {
     np.dtype(name): code
     for name, code in [
         ("u1", c.U8), ("i1", c.I8), ("u2", c.U16), ("i2", c.I16), ("u4", c.U32), ("i4", c.I32),
-        ("u8", c.U64), ("i8", c.I64), ("f2", c.F16), ("f4", c.F32), ("f8", c.F64), ("?", c.U8),
+        ("u8", c.U64), ("i8", c.I64), ("f2", c.F16), ("f4", c.F32), ("f8", c.F64), ("?", c.BOOL),
         ("c8", c.C64), ("c16", c.C128),
     ]
 }  # fmt: skip

@@ -18,7 +18,6 @@ from ._library import lib
 from ._memory import Memory, address, contiguous, type_of, view, with_type, without_type
 
 OPERATORS = {"sum": c.SUM, "prod": c.PROD, "min": c.MIN, "max": c.MAX, "and": c.AND, "or": c.OR}
-OF_TRUTH = {c.SUM: c.OR, c.PROD: c.AND, c.MIN: c.AND, c.MAX: c.OR}  # operators of bool, whose only bytes are 0 and 1
 Operator = Union[str, Callable[[np.ndarray, np.ndarray], Any]]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,8 +72,6 @@ class Pending:
             self.combine, self.c.combine, self.c.op = op, COMBINE, c.USER
         elif op in OPERATORS:
             self.c.op = OPERATORS[op]
-            if self.dtype == np.bool_:
-                self.c.op = OF_TRUTH.get(self.c.op, self.c.op)
         else:
             raise ValueError(f"operator {op!r}: choose one of {', '.join(OPERATORS)}, or a function of two arrays")
 

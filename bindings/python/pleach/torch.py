@@ -43,11 +43,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import _codec, errors
 from . import _library as c
-from .comm import OF_TRUTH, Comm, Pending, World
+from .comm import Comm, Pending, World
 from .jobs import may_pickle
 
 TYPES = {
-    torch.uint8: c.U8, torch.bool: c.U8, torch.int8: c.I8, torch.int16: c.I16, torch.int32: c.I32, torch.int64: c.I64,
+    torch.uint8: c.U8, torch.bool: c.BOOL, torch.int8: c.I8, torch.int16: c.I16, torch.int32: c.I32, torch.int64: c.I64,
     torch.float16: c.F16, torch.bfloat16: c.BF16, torch.float32: c.F32, torch.float64: c.F64,
 }  # fmt: skip
 
@@ -58,9 +58,9 @@ OPERATORS = {
         (dist.ReduceOp.BAND, c.AND), (dist.ReduceOp.BOR, c.OR),
     ]
 }  # fmt: skip
-AVERAGE = hash(dist.ReduceOp.AVG)
+AVERAGE = hash(dist.ReduceOp.AVG)  # type: ignore[attr-defined]  # stubs of 1.13 lack it
 
-FAILED = 6  # the code of a FailedError
+FAILED, MISMATCH = 6, 8  # the codes of a FailedError and a MismatchError
 ENDED = (errors.FailedError, errors.RevokedError, errors.AbortError)  # a call that another process has ended
 
 T = TypeVar("T")
@@ -143,7 +143,8 @@ class Group(ProcessGroup):
         self.comm: Comm = comm
         """The survivors."""
         self._there = {self._places[comm.world_rank(i)]: i for i in range(comm.size)}
-        self._done, self._last, self._took = 0, None, self._there
+        self._done, self._took = 0, self._there
+        self._last: Optional[torch.Tensor] = None  # the result of the latest call
 
     # What programs call.
 
@@ -272,10 +273,9 @@ class Group(ProcessGroup):
                 if min(done) == max(done):
                     return None
                 root = done.index(max(done))
+                last: Any = np.uint8
                 if self.comm.rank == root:
                     last = np.empty(0, "u1") if self._last is None else _bytes(self._last)
-                else:
-                    last = np.uint8
                 got = self.comm.broadcast(last, root, report=True)
             except ENDED:
                 continue
@@ -283,11 +283,14 @@ class Group(ProcessGroup):
                 raise errors.Error(f"this process has made {self._done} calls, and another one {max(done)}")
             return got if max(done) > self._done else None
 
-    def _call(self, kind: int, source: Callable[[Comm], torch.Tensor], out: torch.Tensor, root: Optional[int] = None, op: int = 0) -> Dict[int, int]:
-        """Make a call over the memory of tensors, and return what _commit does."""
+    def _call(
+        self, kind: int, source: torch.Tensor, out: torch.Tensor, root: Optional[int] = None, op: int = 0, divide: bool = False
+    ) -> Dict[int, int]:
+        """Make a call over the memory of tensors, and return what _commit does. With divide, the input is divided by the
+        number of survivors."""
 
         def operate(comm: Comm) -> None:
-            tensor = source(comm)
+            tensor = source / comm.size if divide else source
             call = Pending(kind)
             call.input = (tensor, out)
             call.c.mode, call.c.type, call.c.op = c.REPORT, TYPES[tensor.dtype], op
@@ -297,9 +300,9 @@ class Group(ProcessGroup):
                 if root not in self._there and not self._lenient:
                     raise _Missing(root)
                 call.c.root = self._there.get(root, 0)
+            if kind != c.ALLREDUCE:
+                _meet(comm, tensor)
             comm._make(call)
-            if root is not None and not self._eager:
-                comm.barrier(report=True)  # so that the root does not run ahead
 
         try:
             return self._commit(operate, out)
@@ -317,7 +320,7 @@ class Group(ProcessGroup):
         source, half = t.contiguous(), t.dtype in (torch.float16, torch.bfloat16)
         out = torch.empty_like(source)
         # The sum of halves may be too large for them.
-        there = self._call(c.ALLREDUCE, lambda comm: source / comm.size if average and half else source, out, op=op)
+        there = self._call(c.ALLREDUCE, source, out, op=op, divide=average and half)
         t.copy_(out / len(there) if average and not half else out)
 
     def _new_group(self, group: List[Group], rank: int) -> None:
@@ -354,7 +357,7 @@ class Group(ProcessGroup):
             if average and t.is_floating_point():
                 self._reduce(t, c.SUM, average)
             elif code is not None:
-                self._reduce(t, OF_TRUTH.get(code, code) if t.dtype == torch.bool else code)
+                self._reduce(t, code)
             else:
                 raise TypeError(f"{op} of {t.dtype}: use SUM, PRODUCT, MIN, MAX, BAND or BOR, or AVG of floating-point numbers")
         return self._done_with(tensors)
@@ -364,16 +367,18 @@ class Group(ProcessGroup):
             _check(t)
             source = t.contiguous()
             out = torch.empty_like(source)
-            self._call(c.BROADCAST, lambda comm, source=source: source, out, opts.rootRank if opts is not None else 0)
+            self._call(c.BROADCAST, source, out, opts.rootRank if opts is not None else 0)
             t.copy_(out)
         return self._done_with(tensors)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         for parts, t in zip(outputs, inputs):
             _check(t)
+            if len(parts) != self._size or any(part.shape != t.shape or part.dtype != t.dtype for part in parts):
+                raise ValueError(f"all_gather of {t.dtype} {list(t.shape)} needs a list of {self._size} tensors of this type and shape")
             source = t.contiguous()
             out = torch.zeros((self._size, *t.shape), dtype=t.dtype)
-            there = self._call(c.ALLGATHER, lambda comm, source=source: source, out)
+            there = self._call(c.ALLGATHER, source, out)
             for rank, part in enumerate(parts):
                 if rank in there or self._lenient:
                     part.copy_(out[there.get(rank, 0)])
@@ -401,7 +406,7 @@ class _Replicas(DistributedDataParallel):
         with _leniently(group):
             super().__init__(net, process_group=group, **options)
         self._of = group
-        self.register_comm_hook(group, _average)
+        self.register_comm_hook(group, _average)  # type: ignore[operator]  # its stubs lack the method
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
         with _leniently(self._of):
@@ -432,6 +437,17 @@ _average.__annotations__ = {"bucket": dist.GradBucket}  # torch looks at it, and
 def _check(t: torch.Tensor) -> None:
     if t.device.type != "cpu" or t.dtype not in TYPES:
         raise TypeError(f"a tensor of {t.dtype} on {t.device}: copy it to the CPU, as one of {list(TYPES)}")
+
+
+def _meet(comm: Comm, t: torch.Tensor) -> None:
+    """Wait until all processes have begun the call, so that none runs ahead, and check that their tensors are alike."""
+    mine = np.array([t.numel(), TYPES[t.dtype]])
+    both = comm.allreduce(np.concatenate([mine, -mine]), "max", report=True)
+    most, least = both[:2], -both[2:]
+    if (most != least).any():
+        names = " and ".join(str(dtype) for dtype, code in TYPES.items() if code in (most[1], least[1]))
+        text = f"tensors of {least[0]} to {most[0]} elements of {names}: all ranks give tensors of the same size and type"
+        raise errors.of(MISMATCH, text, [])
 
 
 def _bytes(t: torch.Tensor) -> np.ndarray:
@@ -468,9 +484,9 @@ def _encode(value: Any, pickle: bool) -> bytes:
 def _decode(data: Any, pickle: bool) -> Any:
     """Return the value of _encode."""
     if pickle:
-        return torch.load(io.BytesIO(data), **({"weights_only": False} if _WEIGHTS_ONLY else {}))
+        return _load(data, False)
     rest, saved = _codec.decode(data)
-    tensors = torch.load(io.BytesIO(saved), **({"weights_only": True} if _WEIGHTS_ONLY else {}))
+    tensors = _load(saved, True)
 
     def whole(v: Any) -> Any:
         if isinstance(v, dict):
@@ -478,6 +494,11 @@ def _decode(data: Any, pickle: bool) -> Any:
         return type(v)(whole(e) for e in v) if type(v) in (list, tuple) else v
 
     return whole(rest)
+
+
+def _load(data: Any, weights_only: bool) -> Any:
+    options: Any = {"weights_only": weights_only} if _WEIGHTS_ONLY else {}
+    return torch.load(io.BytesIO(data), **options)
 
 
 _TENSOR = ("pleach.torch", "tensor")  # the key of what stands for a tensor

@@ -96,7 +96,8 @@ def test_groups():
 
 
 def test_types_and_operators():
-    """Every type and operator of the guide gives what torch computes, and other calls raise exceptions (case 84)."""
+    """Every type and operator of the guide gives what torch computes, and other calls raise exceptions (case 84). So do
+    ranks that give different types or sizes (case 83)."""
     job(3, CALLS, args=["1", "types"])
 
 
@@ -110,6 +111,19 @@ def test_wrap_without_a_rank():
     """A network is wrapped while a rank is dead, and gradients are averaged over the others."""
     got = same(job(4, CALLS, kill(2, "^step 1$"), args=["3", "wrap", "stay"]), [0, 1, 3])
     assert got["0 gradient"] == "[[1.5]]" and got["2 gradient"] == "[[1.3333333730697632]]"
+
+
+def test_not_wrapped():
+    """DistributedDataParallel itself divides by the first size, and cannot be made while a rank is dead."""
+    got = same(job(4, CALLS, kill(2, "^step 1$"), args=["3", "bare", "stay"]), [0, 1, 3])
+    assert got["0 bare"] == "[[1.5]]" and got["2 bare"] == "error"
+
+
+def test_groups_after_a_replacement():
+    """Groups are made again after an admit that has returned ranks."""
+    got = same(job(4, CALLS, "--respawn", kill(2, "^step 1$"), args=["5", "replace"]), range(4))
+    assert (got["1.0 sum of integers"], got["1.1 sum of integers"]) == ("[0, 1]", "[4, 2]")
+    assert (got["4.0 sum of integers"], got["4.1 sum of integers"]) == ("[2, 2]", "[4, 2]")
 
 
 # Tests of torch's own suite, of the calls that the guide names.

@@ -34,6 +34,22 @@ world.abort()
 """)
 
 
+def test_mismatch_of_bool_and_uint8(program):
+    """They are different types, though both are bytes."""
+    program("""
+world = pleach.World()
+x = np.ones(1, bool if world.rank else "u1")
+for call in lambda: world.allreduce(x, "or"), lambda: world.allgather(x):
+    try: call()
+    except pleach.MismatchError as e: assert "boolean" in str(e) and "of uint8" in str(e), e
+    else: raise SystemExit("no error")
+for op in "sum", "prod", "min", "max", "and", "or":
+    got, both = world.allreduce(np.array([True, False, bool(world.rank)]), op), op in ("sum", "max", "or")
+    assert got.dtype == bool and got.tolist() == [True, False, both], (op, got)
+world.finalize()
+""")
+
+
 def test_report(program):
     program("""
 world = pleach.World()

@@ -2,9 +2,11 @@
 
 Arguments: the number of steps; "raises" to get an exception for a death; "groups" for calls of dist.new_group; "stay" to
 have rank 2 wait in step 1 until it is killed; "types" to check operators and types; "objects" to gather objects, too; "wrap" to wrap a
-network in each step.
+network in each step; "bare" to make a DistributedDataParallel without the group's wrap in each step; "replace" to admit a
+replacement of rank 2 in step 2, and to make groups again.
 """
 
+import inspect
 import sys
 import time
 
@@ -16,7 +18,7 @@ import pleach.torch
 
 steps, raises, groups = int(sys.argv[1]), "raises" in sys.argv, "groups" in sys.argv
 torch.set_num_threads(1)
-group = pleach.torch.init(raises=raises)
+group = pleach.torch.init(raises=raises, **({"progress_timeout": 60} if "types" in sys.argv else {}))
 rank, n = dist.get_rank(), dist.get_world_size()
 halves = [dist.new_group(list(range(first, n, 2))) for first in range(2)] if groups else [None]
 mine = halves[rank % len(halves)]
@@ -57,6 +59,37 @@ def gradient():
     return model.module.weight.grad.tolist()
 
 
+def bare():
+    try:
+        model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1, bias=False))
+    except (RuntimeError, pleach.FailedError):
+        return "error"
+    model(torch.tensor([[float(rank)]])).sum().backward()
+    return model.module.weight.grad.tolist()
+
+
+def replace():
+    """Make groups, and make them again when a replacement has come."""
+    step, joined, mine = 0, 0, None
+    while step < steps:
+        admitted = group.admit()
+        if admitted or mine is None:
+            step, joined = group.share(torch.nn.Linear(1, 1), None, (step, joined + len(admitted)))
+            mine = [dist.new_group(list(range(first, n, 2))) for first in range(2)][rank % 2]
+        if step == 2 and not joined:
+            time.sleep(0.02)
+            continue
+        print("step", step, flush=True)
+        while rank == 2 and step == 1:
+            time.sleep(1)
+        x = torch.tensor([rank, 1])
+        dist.all_reduce(x, group=mine)
+        print(f"{step}.{rank % 2} sum of integers: {x.tolist()}", flush=True)
+        step += 1
+    print("complete", flush=True)
+    group.finalize()
+
+
 def gathered():
     parts = [torch.full((2,), -1) for _ in range(dist.get_world_size(mine))]
     dist.all_gather(parts, torch.tensor([10 * step + rank, rank]), group=mine)
@@ -82,10 +115,10 @@ def check_types():
             work = dist.all_reduce(x, getattr(dist.ReduceOp, name), async_op=True)
             assert work.wait() and work.is_completed() and torch.equal(x[:, 0], want), (dtype, name, x, want)
         parts = [torch.zeros(3, dtype=dtype) for _ in range(n)]
-        dist.all_gather(parts, elements(rank, dtype))
+        assert dist.all_gather(parts, elements(rank, dtype), async_op=True).wait()
         assert all(torch.equal(part, elements(of, dtype)) for of, part in enumerate(parts)), (dtype, parts)
         x = elements(rank, dtype)
-        dist.broadcast(x, n - 1)
+        assert dist.broadcast(x, n - 1, async_op=True).wait()
         assert torch.equal(x, elements(n - 1, dtype)), (dtype, x)
         if dtype.is_floating_point:
             x = torch.full((2,), rank, dtype=dtype)
@@ -95,6 +128,14 @@ def check_types():
 
 def check_unsupported():
     """Other calls raise exceptions: they do nothing silently."""
+    assert dist.barrier(async_op=True).wait()
+    if "use_local_synchronization" in inspect.signature(dist.new_group).parameters and rank < 2:
+        try:
+            dist.all_reduce(torch.ones(1), group=dist.new_group([0, 1], use_local_synchronization=True))
+        except pleach.Error as e:
+            assert "use_local_synchronization" in str(e), e
+        else:
+            raise SystemExit("no error")
     x, y = torch.ones(n), torch.ones(1)
     for wrong in [
         lambda: dist.reduce(y, 0), lambda: dist.gather(y, [y.clone() for _ in range(n)] if rank == 0 else None), lambda: dist.scatter(y, [y] * n if rank == 0 else None),
@@ -109,9 +150,42 @@ def check_unsupported():
             raise SystemExit("no error")
 
 
+def check_different():
+    """Ranks that give different types or sizes all get the same exception, and later calls work (case 83)."""
+    for wrong in [
+        lambda: reduced(torch.ones(1, dtype=torch.bool if rank else torch.uint8), dist.ReduceOp.BOR),
+        lambda: dist.broadcast(torch.ones(1, dtype=torch.bool if rank else torch.uint8), 0),
+        lambda: dist.all_gather([torch.ones(1, dtype=[torch.bool, torch.uint8][rank % 2])] * n, torch.ones(1, dtype=[torch.bool, torch.uint8][rank % 2])),
+        lambda: reduced(torch.ones(1 + rank), dist.ReduceOp.SUM),
+        lambda: dist.broadcast(torch.ones(1 + rank), 0),
+        lambda: dist.broadcast(torch.ones(1 + rank), n - 1),
+        lambda: dist.all_gather([torch.ones(1 + rank)] * n, torch.ones(1 + rank)),
+    ]:
+        try:
+            wrong()
+        except pleach.MismatchError:
+            pass
+        else:
+            raise SystemExit("no error")
+        assert reduced(torch.ones(1), dist.ReduceOp.SUM) == [n]
+    for parts in [torch.ones(1)] * (n - 1), [torch.ones(2)] * n, [torch.ones(1, dtype=torch.int32)] * n:
+        try:
+            dist.all_gather(parts, torch.ones(1))
+        except ValueError as e:
+            assert "needs a list" in str(e) or "all_gather" in str(e), e
+        except (TypeError, RuntimeError) as e:  # by torch 2.14
+            print("refused by torch", repr(e), flush=True)
+        else:
+            raise SystemExit("no error")
+
+
+if "replace" in sys.argv:
+    replace()
+    sys.exit()
 if "types" in sys.argv:
     check_types()
     check_unsupported()
+    check_different()
     group.settle()
     assert group.world.allreduce(1) == n
 for step in range(steps):
@@ -131,6 +205,8 @@ for step in range(steps):
         tell(part, "alive", group.alive)
     if "wrap" in sys.argv:
         tell(part, "gradient", gradient)
+    if "bare" in sys.argv:
+        tell(part, "bare", bare)
     if "objects" in sys.argv:
         tell(part, "objects", objects)
 for wrong in lambda: reduced(torch.tensor([1]), dist.ReduceOp.AVG), lambda: reduced(torch.tensor([1]), dist.ReduceOp.BXOR):

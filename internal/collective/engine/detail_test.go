@@ -10,6 +10,9 @@ func TestDetailsAreNamed(t *testing.T) {
 	}
 	for want, s := range map[string]Signature{
 		" by max of int8":              {Detail: selection + DetailOf("int8", "max")},
+		" of uint8":                    {Detail: selection + DetailOf("uint8")},
+		" of boolean":                  {Detail: selection + DetailOf(boolean)},
+		" by or of boolean":            {Detail: selection + DetailOf(boolean, "or")},
 		" by max of int8, for 0 dead":  corrected(0),
 		" by max of int8, for 64 dead": corrected(64),
 		" by an operator, an element type, Corrected or Network that differs": corrected(65),
