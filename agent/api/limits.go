@@ -188,10 +188,19 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) (b
 			return nil, nil, err
 		}
 	}
-	if r.ContentLength < 0 {
-		b, err = io.ReadAll(http.MaxBytesReader(w, io.NopCloser(io.MultiReader(bytes.NewReader(b), r.Body)), most))
-	} else {
-		b, err = readExactly(r.Body, int(size))
+	switch {
+	case r.ContentLength < 0:
+		b, err = readLong(io.MultiReader(bytes.NewReader(b), r.Body), int(size)+1)
+		if int64(len(b)) > size {
+			err = &http.MaxBytesError{Limit: most}
+		}
+	case size > shortBody:
+		if b, err = readLong(r.Body, int(size)); err == nil && int64(len(b)) < size {
+			err = io.ErrUnexpectedEOF
+		}
+	default:
+		b = make([]byte, size)
+		_, err = io.ReadFull(r.Body, b)
 	}
 	if err != nil {
 		free()
@@ -199,18 +208,24 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) (b
 	return b, free, s.lateBody(err)
 }
 
-// readExactly reads so many bytes. It makes room in three steps: a client that is gone, or sends little,
-// does not get that for the longest body.
-func readExactly(r io.Reader, size int) ([]byte, error) {
-	b := make([]byte, 0, min(size, shortBody))
-	for {
-		n, err := io.ReadFull(r, b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if err != nil || len(b) == size {
-			return b, err
-		}
-		b = append(make([]byte, 0, min(size, 16*cap(b))), b...)
+// readLong reads so many bytes, or up to the end. They are in the heap when all of them are here: a client
+// that does not send the last one leaves no garbage.
+func readLong(r io.Reader, most int) ([]byte, error) {
+	b, free, err := mapped(most)
+	if err != nil {
+		return nil, err
 	}
+	defer free()
+	n := 0
+	for n < most && err == nil {
+		var read int
+		read, err = r.Read(b[n:])
+		n += read
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return bytes.Clone(b[:n]), nil
 }
 
 // roomForBody waits until there is room in memory.

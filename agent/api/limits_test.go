@@ -2,15 +2,20 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/pleach-go/pleach/agent/limit"
@@ -152,6 +157,26 @@ func TestBodyWithoutLength(t *testing.T) {
 	}
 	if n := s.limits.bytes.Used(); n != 0 {
 		t.Errorf("%d bytes are in use afterwards", n)
+	}
+}
+
+// A long body of which the last byte never comes takes nothing of the heap, nor is it taken for whole.
+func TestUnfinishedBodiesLeaveNoGarbage(t *testing.T) {
+	body := bytes.Repeat([]byte("x"), MaxBody-1)
+	for _, length := range []int64{MaxBody, -1} {
+		s := newTestServer(newFake())
+		r := httptest.NewRequest("POST", "/", io.MultiReader(bytes.NewReader(body), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		r.ContentLength = length
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _, err := s.readBody(httptest.NewRecorder(), r, MaxBody)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || s.limits.bytes.Used() != 0 {
+			t.Errorf("%v, %d bytes are in use", err, s.limits.bytes.Used())
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; runtime.GOOS == "linux" && n > 1<<20 {
+			t.Errorf("%d bytes of the heap", n)
+		}
 	}
 }
 

@@ -157,6 +157,7 @@ func TestSecurityLocalTable(t *testing.T) {
 // test tries all clients of an agent.
 func (s *localSetting) test(t *testing.T) {
 	h := s.begin(context.Background(), t)
+	h.awaitLocks(t)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for _, a := range s.actors {
@@ -234,7 +235,12 @@ func (s *localSetting) begin(ctx context.Context, t *testing.T) *localHost {
 	case <-ended:
 		t.Fatal(failed)
 	}
-	// A lock table that has just begun gives no lock before its TTL is over.
+	return h
+}
+
+// awaitLocks waits until there are locks: a table that has just begun gives none before its TTL is over.
+func (h *localHost) awaitLocks(t *testing.T) {
+	t.Helper()
 	l, err := h.locks.Lock(t.Context(), client.LockRequest{Name: "ready", TTL: api.DefaultTTL, Wait: true, Timeout: time.Minute})
 	if err == nil {
 		err = h.locks.Unlock(t.Context(), &l, time.Minute)
@@ -242,7 +248,6 @@ func (s *localSetting) begin(ctx context.Context, t *testing.T) *localHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h
 }
 
 // try makes a request of a client.

@@ -35,11 +35,17 @@ func write(t testing.TB, path, text string) {
 // serialTLS returns the config of a member with a certificate of a serial number.
 func serialTLS(t testing.TB, ca *testutil.CA, id string, serial int64) *tls.Config {
 	t.Helper()
+	return config(t, ca.IssueNames(t, serialTemplate(t, id, serial)))
+}
+
+// serialTemplate is a certificate of a member with a serial number.
+func serialTemplate(t testing.TB, id string, serial int64) *x509.Certificate {
+	t.Helper()
 	u, err := url.Parse("spiffe://example.org/pleach/web/" + id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config(t, ca.IssueNames(t, &x509.Certificate{SerialNumber: big.NewInt(serial), URIs: []*url.URL{u}}))
+	return &x509.Certificate{SerialNumber: big.NewInt(serial), URIs: []*url.URL{u}}
 }
 
 // load has members broadcast and receive until the test ends.
@@ -103,7 +109,7 @@ func awaitRefusal(t testing.TB, c *tls.Config, address string) {
 	for {
 		_, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: c}, address)
 		switch {
-		case errors.Is(err, tcp.ErrCertificate):
+		case errors.Is(err, tcp.ErrCertificate), errors.Is(err, pleach.ErrRefused): // by the handshake, or right after it
 			return
 		case err != nil:
 			t.Fatalf("a denied process looks: %v", err)
@@ -353,17 +359,22 @@ func TestSecuritySecretRotates(t *testing.T) {
 // awaitSecret waits until a member accepts a secret, or refuses it.
 func awaitSecret(t testing.TB, m *rotating, secret string, refuses bool) {
 	t.Helper()
+	awaitSecretAt(t, m.id, m.group.Self().Address, secret, refuses)
+}
+
+func awaitSecretAt(t testing.TB, id, address, secret string, refuses bool) {
+	t.Helper()
 	ctx := timed(t, 30*time.Second)
 	for {
 		one, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := pleach.Inspect(one, pleach.Config{Group: group, Secret: []byte(secret)}, m.group.Self().Address)
+		_, err := pleach.Inspect(one, pleach.Config{Group: group, Secret: []byte(secret)}, address)
 		cancel()
 		if refuses == errors.Is(err, tcp.ErrSecret) && (refuses || err == nil) {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: %v, refuses %q: want %v", m.id, err, secret, refuses)
+			t.Fatalf("%s: %v, refuses %q: want %v", id, err, secret, refuses)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}

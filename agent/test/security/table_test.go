@@ -1,7 +1,7 @@
 package security
 
 // The table of docs/operate/security.md for processes that reach a member's port: a row of the output
-// for each cell. local_linux_test.go has the table for clients of an agent, and holes_test.go shows for
+// for each cell. local_linux_test.go has the table for clients of an agent, and holes_linux_test.go shows for
 // each "no" that a member would otherwise let the actor in.
 
 import (
@@ -12,6 +12,7 @@ import (
 	"math"
 	"net"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,12 @@ type cell struct {
 	name string
 	may  bool
 }
+
+// holeVariable has the names of the open holes, between commas.
+const holeVariable = "PLEACH_SECURITY_HOLE"
+
+// planted reports whether this binary has holes. It tries only what is not allowed then.
+func planted() bool { return os.Getenv(holeVariable) != "" }
 
 // actor is a process with what it has, and what it may do: (o)bserve, (j)oin under its own
 // ID and address, join under the ID of a (m)ember, (f)orce views and raise versions, and

@@ -22,12 +22,6 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
-// holeVariable has the names of the open holes, between commas.
-const holeVariable = "PLEACH_SECURITY_HOLE"
-
-// planted reports whether this binary has holes. It tries only what is not allowed then.
-func planted() bool { return os.Getenv(holeVariable) != "" }
-
 // hole is a change of the source.
 type hole struct {
 	name    string

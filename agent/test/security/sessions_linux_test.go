@@ -568,7 +568,7 @@ func printable(b []byte, spaces bool) []byte {
 }
 
 func TestSecuritySessions(t *testing.T) {
-	n := int64(testutil.Inputs.Or(2000))
+	n := int64(testutil.Inputs.Or(500))
 	run := func(name string, target func(t *testing.T, figures *fuzzFigures)) {
 		t.Run(name, func(t *testing.T) {
 			if only := testutil.Case.Text(); only != "" && !strings.Contains(name, only) {
