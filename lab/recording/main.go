@@ -73,7 +73,7 @@ func record(file string, commands []string) error {
 		if err := write(at, "$ "+command); err != nil {
 			return err
 		}
-		cmd := exec.Command("bash", "-c", command+" 2>&1")
+		cmd := exec.Command("bash", "-c", "exec 2>&1\n"+command)
 		pipe, err := cmd.StdoutPipe()
 		if err != nil {
 			return err
@@ -160,6 +160,9 @@ func draw(cast []byte) ([]byte, error) {
 	fmt.Fprintf(&b, "<title id=\"t\">A terminal: %s</title>\n<style>\n%s", html.EscapeString(h.Title), style)
 	b.WriteString("@media (prefers-reduced-motion: no-preference) {\n")
 	for i, l := range printed {
+		if i == 0 {
+			continue // it stays
+		}
 		fmt.Fprintf(&b, "@keyframes l%d { 0%%, %.2f%% { opacity: 0 } %.2f%%, 100%% { opacity: 1 } }\n", i, 100*l.at/total, 100*l.at/total+0.01)
 		fmt.Fprintf(&b, ".l%d { animation: l%d %.1fs linear infinite }\n", i, i, total)
 	}
