@@ -156,7 +156,7 @@ func draw(cast []byte) ([]byte, error) {
 	width := int(float64(h.Width)*charWidth) + 2*margin
 	height := titleBar + len(printed)*lineHeight + margin
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="t">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="t">`+"\n", width, height)
 	fmt.Fprintf(&b, "<title id=\"t\">A terminal: %s</title>\n<style>\n%s", html.EscapeString(h.Title), style)
 	b.WriteString("@media (prefers-reduced-motion: no-preference) {\n")
 	for i, l := range printed {
