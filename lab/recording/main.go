@@ -73,7 +73,7 @@ func record(file string, commands []string) error {
 		if err := write(at, "$ "+command); err != nil {
 			return err
 		}
-		cmd := exec.Command("bash", "-c", command+" 2>&1")
+		cmd := exec.Command("bash", "-c", "exec 2>&1\n"+command)
 		pipe, err := cmd.StdoutPipe()
 		if err != nil {
 			return err
@@ -156,10 +156,13 @@ func draw(cast []byte) ([]byte, error) {
 	width := int(float64(h.Width)*charWidth) + 2*margin
 	height := titleBar + len(printed)*lineHeight + margin
 	var b bytes.Buffer
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="t">`+"\n", width, height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="t">`+"\n", width, height)
 	fmt.Fprintf(&b, "<title id=\"t\">A terminal: %s</title>\n<style>\n%s", html.EscapeString(h.Title), style)
 	b.WriteString("@media (prefers-reduced-motion: no-preference) {\n")
 	for i, l := range printed {
+		if i == 0 {
+			continue // it stays
+		}
 		fmt.Fprintf(&b, "@keyframes l%d { 0%%, %.2f%% { opacity: 0 } %.2f%%, 100%% { opacity: 1 } }\n", i, 100*l.at/total, 100*l.at/total+0.01)
 		fmt.Fprintf(&b, ".l%d { animation: l%d %.1fs linear infinite }\n", i, i, total)
 	}

@@ -31,7 +31,7 @@ var agentSettings = []struct{ name, help string }{
 	{"delegates", "`number` of members of a zone that are gateways to other zones (default 3)"},
 	{"keep-bytes", "`bytes` of messages that are kept for zones that were cut off (default 16777216)"},
 	{"patience", "`time` for which a zone that is cut off is waited for when that is full (default 30s)"},
-	{"tags", "what this member tells about itself: `key=value`,…"},
+	{"tags", "`key=value`,… that describe this member to the others"},
 	{"expect", "begin a group with this `number` of agents, started alike, if there is none yet"},
 	{"heartbeat-interval", "`time` between two heartbeats, the same for all (default 300ms)"},
 	{"suspicion-timeout", "`time` without an answer after which a member is suspected, the same for all (default 1.5s)"},

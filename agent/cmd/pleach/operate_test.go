@@ -27,10 +27,21 @@ func TestPrometheusScrapesAgents(t *testing.T) {
 	machines := newMachines(t, 4, "bash", "curl", "openssl", "mount", "cp")
 	server, hosts := machines[3], machines[:3]
 	hosts[0].run("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=a -addext subjectAltName=IP:10.0.0.1 -keyout /etc/pleach/m.key -out /etc/pleach/m.pem 2>&1")
+	const member = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=all -addext subjectAltName=IP:10.0.0.1,IP:10.0.0.2,IP:10.0.0.3 -keyout /etc/pleach/all.key -out /etc/pleach/all.pem 2>&1"
+	hosts[0].run(member)
 	for i, m := range hosts {
-		flags := ""
+		for _, file := range []string{"all.key", "all.pem"} {
+			b, err := os.ReadFile(filepath.Join(hosts[0].root, "etc/pleach", file))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(m.root, "etc/pleach", file), b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		flags := " --tls-ca /etc/pleach/all.pem --tls-cert /etc/pleach/all.pem --tls-key /etc/pleach/all.key"
 		if i == 0 {
-			flags = " --metrics-tls-cert /etc/pleach/m.pem --metrics-tls-key /etc/pleach/m.key"
+			flags += " --metrics-tls-cert /etc/pleach/m.pem --metrics-tls-key /etc/pleach/m.key"
 		}
 		m.start(fmt.Sprintf("pleach agent --expect 3 --listen 10.0.0.%d:7000 --metrics-listen 10.0.0.%[1]d:9464 10.0.0.1:7000 10.0.0.2:7000 10.0.0.3:7000%s", i+1, flags))
 	}
@@ -53,6 +64,61 @@ func TestPrometheusScrapesAgents(t *testing.T) {
 		out := server.run("curl -s 'http://127.0.0.1:9090/api/v1/query?query=sum(pleach_members)' || true")
 		return json.Unmarshal([]byte(out), &answer) == nil && len(answer.Data.Result) == 1 && answer.Data.Result[0].Value[1] == "9"
 	})
+	eventually(t, "three certificates expire", func() bool {
+		out := server.run("curl -s 'http://127.0.0.1:9090/api/v1/query?query=pleach_certificate_expires_timestamp_seconds>0' || true")
+		return strings.Count(out, `"value":[`) == 3
+	})
+}
+
+// Every query of the dashboard has an answer while a fleet runs, whose agents a Prometheus server
+// scrapes.
+func TestDashboardOfFleet(t *testing.T) {
+	binary, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("there is no prometheus: install the package of that name")
+	}
+	_, machines, _ := startFleet(t, " --metrics-listen ADDRESS:9464")
+	var targets []string
+	for zone := range 3 {
+		for i := range 3 {
+			targets = append(targets, fmt.Sprintf("%q", fmt.Sprintf("10.%d.0.%d:9464", zone+1, i+1)))
+		}
+	}
+	server := machines[0]
+	config := fmt.Sprintf("scrape_configs: [{job_name: pleach, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%s]}]}]\n", strings.Join(targets, ", "))
+	if err := os.WriteFile(filepath.Join(server.root, "home/p.yml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server.start(binary + " --config.file=p.yml --storage.tsdb.path=data --web.listen-address=127.0.0.1:9090")
+	text, err := os.ReadFile(repository + "/deploy/grafana/pleach.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dashboard struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	if err := json.Unmarshal(text, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	queries := 0
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			expr := strings.NewReplacer("$group", ".+", "$__rate_interval", "30s").Replace(target.Expr)
+			if strings.Contains(expr, "pleach_certificate_") {
+				continue // this fleet has a secret: TestPrometheusScrapesAgents has certificates
+			}
+			queries++
+			var out string
+			answered := func() bool {
+				out = server.run("curl -s --data-urlencode 'query=" + expr + "' http://127.0.0.1:9090/api/v1/query || true")
+				return strings.Contains(out, `"value":[`)
+			}
+			eventually(t, expr+" answered", answered)
+		}
+	}
+	if queries < 30 {
+		t.Errorf("%d queries", queries)
+	}
 }
 
 // eventually waits for a condition.

@@ -46,12 +46,16 @@ func (l *lab) output(command string) []byte {
 	return bytes.TrimSpace(out)
 }
 
+// clean refuses to measure code that is in no commit: a record names the commit that it is from.
+func (l *lab) clean() {
+	if changed := l.output("git status --porcelain -- :!docs :!README.md"); l.err == nil && len(changed) > 0 {
+		l.err = fmt.Errorf("commit these changes first, records name their commit:\n%s", changed)
+	}
+}
+
 // describe writes into tables where they are from.
 func (l *lab) describe(tables []figures.Table) {
 	commit := string(l.output("git rev-parse --short=7 HEAD"))
-	if len(l.output("git status --porcelain -- :!docs :!README.md")) > 0 {
-		commit += "-dirty"
-	}
 	machine := machine()
 	for i := range tables {
 		t := &tables[i]

@@ -95,6 +95,9 @@ func (m measurement) record() error {
 		return err
 	}
 	l := lab{}
+	if l.clean(); l.err != nil {
+		return l.err
+	}
 	tables := m.run(&l)
 	if l.err == nil {
 		l.describe(tables)
