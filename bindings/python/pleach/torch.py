@@ -99,11 +99,13 @@ class _Store(dist.Store):
     def __init__(self, size: int) -> None:
         super().__init__()
         self._size = size
-        self.meet: Callable[[], None] = lambda: None  # called when a process comes to the barrier of new_group
+        # Called when a process comes to the barrier of new_group, with whether only the members of the group do.
+        self.meet: Callable[[bool], None] = lambda local: None
 
     def add(self, key: str, n: int) -> int:
         if n > 0:
-            self.meet()
+            prefix, _, name = key.rpartition("store_based_barrier_key:")
+            self.meet(f"{name}//" in prefix)  # with use_local_synchronization, torch uses the store of the group
         return self._size  # all are there
 
     def set(self, key: str, value: Any) -> None:
@@ -239,7 +241,7 @@ class Group(ProcessGroup):
         """Make a call that writes the same to out on all processes, so that all that are left return it, or raise the
         same exception. Return the ranks that have taken part, and their places in the result."""
         if not hasattr(self, "comm"):
-            raise errors.ArgumentError("this group has no communicator: all processes call dist.new_group, without use_local_synchronization")
+            raise errors.ArgumentError("this group has no communicator: all processes call dist.new_group, with TORCH_DIST_INIT_BARRIER=1")
         if self._eager:
             self._report()
             self._agreed(operate)
@@ -527,7 +529,10 @@ def init(*, raises: bool = False, **config: Any) -> Group:
         default.append(Group(world, world, rank, {r: r for r in range(size)}, size, raises))
         return default[0]
 
-    def meet() -> None:
+    def meet(local: bool) -> None:
+        if local:
+            created.clear()
+            raise errors.ArgumentError("use_local_synchronization is not supported: all processes call dist.new_group without it")
         rank = created[0].rank() if created else -1
         default[0]._new_group(created, rank)
         created.clear()

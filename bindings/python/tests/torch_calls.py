@@ -172,7 +172,7 @@ def check_different():
         try:
             dist.all_gather(parts, torch.ones(1))
         except ValueError as e:
-            assert "needs a list" in str(e) or "all_gather" in str(e), e
+            assert any(text in str(e) for text in ["needs a list", "all_gather", "different dtypes"]), e  # the last one is torch's
         except (TypeError, RuntimeError) as e:  # by torch 2.14
             print("refused by torch", repr(e), flush=True)
         else:
