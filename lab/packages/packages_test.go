@@ -74,7 +74,13 @@ func TestPackages(t *testing.T) {
 			t.Errorf("%s", data)
 		}
 		content := run(t, "tar", "-tzf", base+".tar.gz")
+		if !strings.Contains(content, "/LICENSE\n") {
+			t.Errorf("no licence of the package in %s", content)
+		}
 		for _, c := range list.Components {
+			if c.Name == ours || strings.HasPrefix(c.Name, ours+"/") {
+				continue // it has the licence of the package
+			}
 			if !strings.Contains(content, "/"+licenceFolder+"/"+c.Name+"/") {
 				t.Errorf("no licence of %s in %s", c.Name, content)
 			}

@@ -262,6 +262,8 @@ func TestSecurityFloodOfCandidate(t *testing.T) {
 			p := testutil.StartRole(t, victimRole, v)
 			pid, _ := p.Wait(t, "pid ")
 			awaitListener(t, v.Candidate)
+			// A process that has answered nobody yet has not loaded what it needs for that.
+			<-flood{Target: v.Candidate, TLS: evil[name], Hellos: 20, Joins: 20, Rate: 3000}.start(t)
 			before := resident(t, pid)
 			most := watch(t, pid, flood{Target: v.Candidate, TLS: evil[name], Hellos: hellos, Joins: joins, Rate: 3000}.start(t))
 			checkFlood(t, pid, before, <-most).print(t, "candidate", name)
