@@ -208,8 +208,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) (b
 	return b, free, s.lateBody(err)
 }
 
-// readLong reads so many bytes, or up to the end. They are in the heap when all of them are here: a client
-// that does not send the last one leaves no garbage.
+// readLong reads up to so many bytes. They are copied to the heap only when all have arrived, so a client
+// that does not finish leaves no garbage.
 func readLong(r io.Reader, most int) ([]byte, error) {
 	b, free, err := mapped(most)
 	if err != nil {
