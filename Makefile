@@ -10,7 +10,7 @@ BENCH ?= .
 .DEFAULT_GOAL := help
 
 # The main targets, which have ## before their description, by group. Others have #:
-GROUPS := Build: build install sql bindings libpleach packages site; Check a change: ci test lint fmt api fuzz fuzz-sessions; Test at length: full soak simulate schedules verify mutants holes trouble sqlfuzz torch-test kubernetes; Measure: bench figures
+GROUPS := Build: build install sql bindings packages site; Check a change: ci test lint fmt api fuzz; Test at length: full soak simulate schedules verify mutants trouble sqlfuzz torch-test kubernetes; Measure: bench figures
 
 .PHONY: help
 help: ## list the main targets; ALL=1 lists all
@@ -58,7 +58,7 @@ fuzz: ## run each fuzz target for FUZZTIME, a time or a number of inputs (defaul
 INPUTS ?= 10000000
 
 .PHONY: fuzz-sessions
-fuzz-sessions: ## send INPUTS random inputs (default: 10 million) over each kind of real session, from SEED on; CASE=peer for some kinds
+fuzz-sessions: #: send INPUTS random inputs (default: 10 million) over each kind of real session, from SEED on; CASE=peer for some kinds
 	PLEACH_INPUTS=$(INPUTS) PLEACH_SEED=$(or $(SEED),1) PLEACH_CASE='$(CASE)' go test -count=1 -timeout 0 -run SecuritySessions -v ./agent/test/security
 
 .PHONY: full
@@ -103,7 +103,7 @@ sqldeaths: #: run the queries of TPC-H at scale factor 1 and kill a process at t
 LIBPLEACH ?= bin/libpleach
 
 .PHONY: libpleach
-libpleach: ## build the C library, its header and its pkg-config file into LIBPLEACH (default: bin/libpleach)
+libpleach: #: build the C library, its header and its pkg-config file into LIBPLEACH (default: bin/libpleach)
 	mkdir -p '$(LIBPLEACH)'
 	cd bindings/c && CGO_ENABLED=1 go build -buildmode=c-shared -o '$(abspath $(LIBPLEACH))/libpleach.so' \
 		-ldflags='-s -w -extldflags=-Wl,-soname,libpleach.so.0,--version-script=$(abspath bindings/c/libpleach.map)' .
@@ -206,7 +206,7 @@ storm-agent: #: disturb one agent of five with 12,000 unfinished requests, long 
 	PLEACH_FULL=1 go test -count=1 -timeout 10m -run SecurityStorm -v ./agent/test/security
 
 .PHONY: holes
-holes: ## plant holes in members and agents, and see that each "no" of the security tables finds them: some minutes
+holes: #: plant holes in members and agents, and see that each "no" of the security tables finds them: some minutes
 	PLEACH_FULL=1 go test -count=1 -timeout 30m -run SecurityHoles -v ./agent/test/security
 
 .PHONY: flood

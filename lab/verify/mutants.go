@@ -100,7 +100,7 @@ func (m *mutant) run(c config, root string) (by string, err error) {
 	if replaced := map[string]string{path: changed}; m.kind == agents {
 		err = buildAgent(root, c.agent, replaced)
 	} else {
-		err = buildMember(filepath.Join(root, "verify"), c.program, replaced)
+		err = buildMember(filepath.Join(root, "lab", "verify"), c.program, replaced)
 	}
 	if err != nil {
 		return "", err

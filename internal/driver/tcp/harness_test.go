@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
@@ -223,9 +224,14 @@ func eventually(t testing.TB, what string, f func() bool) {
 	}
 }
 
+// mustSend sends a frame, as soon as there is room in the queue.
 func mustSend(t testing.TB, m *member, to protocol.Rank, frame []byte) {
 	t.Helper()
-	if err := m.Send(to, frame); err != nil {
+	err := m.Send(to, frame)
+	for deadline := time.Now().Add(time.Minute); errors.Is(err, transport.ErrFull) && time.Now().Before(deadline); err = m.Send(to, frame) {
+		time.Sleep(time.Millisecond)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 }
