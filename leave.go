@@ -42,10 +42,10 @@ func (g *session) leave(ctx context.Context) error {
 		return g.wrap("leave", ErrStatic)
 	}
 	if err := g.flush(ctx); err != nil && g.Err() == nil {
-		return g.wrap("leave", err)
+		return g.wrap("leave", fmt.Errorf("broadcasts are not sent yet: %w", err))
 	}
 	if err := g.flushDirect(ctx); err != nil && g.sendErr() == nil {
-		return g.wrap("leave", err)
+		return g.wrap("leave", fmt.Errorf("messages to single members have not arrived yet: %w", err))
 	}
 	if err := g.node.Do(g.machine.Leave); err != nil {
 		return ErrClosed

@@ -194,10 +194,13 @@ func (g *session) deliverDirect() (Message, bool) {
 	return Message{From: int(m.From), Data: m.Data, View: m.View, Direct: true}, ok
 }
 
-// flushDirect waits until what was sent to single members has arrived.
+// flushDirect waits until what was sent to single members before has arrived.
 func (g *session) flushDirect(ctx context.Context) error {
+	if g.node.Do(func(protocol.Time) { g.machine.FlushDirect() }) != nil {
+		return ErrClosed
+	}
 	return g.waitRoom(ctx, func() error {
-		if !g.machine.FlushDirect() {
+		if !g.machine.DirectFlushed() {
 			return p2p.ErrBusy
 		}
 		return nil

@@ -33,11 +33,19 @@ func (m *Machine) DeliverDirect() (p2p.Message, bool) {
 	return m.direct.Deliver()
 }
 
-// FlushDirect acknowledges what has arrived, and reports whether all that was sent has.
-func (m *Machine) FlushDirect() (idle bool) {
+// FlushDirect notes what was sent to single members until now, for [Machine.DirectFlushed].
+func (m *Machine) FlushDirect() {
+	if m.direct != nil {
+		m.direct.Flush()
+	}
+}
+
+// DirectFlushed acknowledges what has arrived, and reports whether all that was sent before the last
+// FlushDirect has.
+func (m *Machine) DirectFlushed() bool {
 	if m.direct == nil {
 		return true
 	}
 	m.direct.FlushAcks()
-	return m.direct.Idle()
+	return m.direct.Flushed()
 }

@@ -29,6 +29,7 @@ type outgoing struct {
 	next     uint64 // the first that was not sent
 	bytes    int    // in the queue
 	inFlight int    // of them, sent and not acknowledged
+	flush    uint64 // the number behind the last segment before Flush
 	// blocked means that the transport takes no frames for the peer at present.
 	blocked bool
 	// timeoutAt is when the peer is polled unless it acknowledges something before,

@@ -139,6 +139,26 @@ func (e *Endpoint) Idle() bool {
 	return true
 }
 
+// Flush notes which messages were sent until now, for [Endpoint.Flushed].
+func (e *Endpoint) Flush() {
+	for _, ch := range e.channels {
+		if ch != nil {
+			ch.out.flush = ch.out.base + uint64(ch.out.queue.Len())
+		}
+	}
+}
+
+// Flushed reports whether the messages that were sent before the last Flush have arrived. It does
+// not wait for later ones: a member that answers requests may send without end.
+func (e *Endpoint) Flushed() bool {
+	for _, ch := range e.channels {
+		if ch != nil && ch.out.base < ch.out.flush {
+			return false
+		}
+	}
+	return true
+}
+
 // FlushAcks makes acknowledgments that wait for a frame to piggyback on due now. A member
 // that ends does so, because the others' messages would seem lost otherwise.
 func (e *Endpoint) FlushAcks() {

@@ -526,3 +526,29 @@ func TestMoreRanks(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A member that leaves waits for what it has sent before, and not for what it sends meanwhile.
+func TestFlushIsOfEarlierMessages(t *testing.T) {
+	a, b := newEndpoint(t, 0, 2, Config{}), newEndpoint(t, 1, 2, Config{})
+	a.Flush()
+	if !a.Flushed() {
+		t.Error("nothing was sent, and it is not flushed")
+	}
+	send(t, a, 1, 300)
+	a.Flush()
+	send(t, a, 1, 300)
+	before := frames(t, a, 0)
+	if a.Flushed() {
+		t.Error("flushed before anything has arrived")
+	}
+	give(t, b, 0, 0, before...)
+	b.FlushAcks()
+	give(t, a, 0, 1, frames(t, b, 0)...)
+	send(t, a, 1, 300)
+	if !a.Flushed() || a.Idle() {
+		t.Errorf("flushed: %v, with a later message; idle: %v", a.Flushed(), a.Idle())
+	}
+	if err := a.check(); err != nil {
+		t.Error(err)
+	}
+}

@@ -169,6 +169,39 @@ func TestSendToAFormerProcess(t *testing.T) {
 	}
 }
 
+// A member leaves at once although others never stop to ask it: it does not wait until all its replies
+// are acknowledged at one moment.
+func TestLeaveWhileOthersAsk(t *testing.T) {
+	groups := service(t, 6, nil)
+	reply := make([]byte, 256<<10) // several frames: the queue of a reply is seldom empty
+	groups[0].Handle("echo", func(context.Context, pleach.Request) ([]byte, error) { return reply, nil })
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	var replies atomic.Int64
+	for _, g := range groups[1:] {
+		for range 16 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := g.Request(ctx, pleach.Member{Rank: 0}, "echo", []byte("x")); err != nil {
+						return // it has left
+					}
+					replies.Add(1)
+				}
+			})
+		}
+	}
+	for replies.Load() < 100 {
+		time.Sleep(time.Millisecond)
+	}
+	timed, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := groups[0].Leave(timed); err != nil {
+		t.Error(err)
+	}
+	stop()
+	all.Wait()
+}
+
 func TestRequest(t *testing.T) {
 	groups := service(t, 3, nil)
 	broken := errors.New("broken")
