@@ -149,8 +149,12 @@ func (c *trial) check(t *testing.T) bool {
 func TestEveryVictimAtEveryStep(t *testing.T) {
 	count := 0
 	sizes := []int{1, 2, 3, 4, 5, 8}
-	if testutil.RaceEnabled || testing.Short() {
+	switch {
+	case testutil.Full.On():
+	case testutil.RaceEnabled || testing.Short():
 		sizes = sizes[:4]
+	default:
+		sizes = sizes[:5]
 	}
 	for _, size := range sizes {
 		for i, s := range samples() {
@@ -199,7 +203,7 @@ func (c trial) stride() int {
 
 // Random sequences of calls, with several victims at random moments.
 func TestManyVictims(t *testing.T) {
-	count := 600
+	count := 200
 	switch {
 	case testutil.Full.On():
 		count = 20_000

@@ -99,6 +99,17 @@ func (c *silentTrial) check(got [][silentCalls]uint64, root int) error {
 	return nil
 }
 
+// silentStride is the share of the cases that are tried: all with PLEACH_FULL.
+func silentStride() int {
+	switch {
+	case testutil.Full.On():
+		return 1
+	case testutil.RaceEnabled || testing.Short():
+		return 10
+	}
+	return 3
+}
+
 // Up to f processes that are silent at any event, and come back later: the others have the
 // same results, with all their inputs, and wait at most once for each; those that come back have them,
 // too.
@@ -111,7 +122,7 @@ func TestCorrectedWithUpToFSilent(t *testing.T) {
 			}
 			for _, all := range []bool{false, true} {
 				for _, stops := range stoppings(t, size, f, all) {
-					if count++; (testutil.RaceEnabled || testing.Short()) && count%10 > 0 {
+					if count++; count%silentStride() > 0 {
 						continue
 					}
 					c := silentTrial{size, f, all, uint64(count), stops, count%3 == 0}

@@ -20,8 +20,12 @@ const stuckTimeout = time.Second
 func TestEveryStuckProcessAtEveryStep(t *testing.T) {
 	count := 0
 	sizes := []int{3, 4, 5}
-	if testutil.RaceEnabled || testing.Short() {
+	switch {
+	case testutil.Full.On():
+	case testutil.RaceEnabled || testing.Short():
 		sizes = sizes[:1]
+	default:
+		sizes = sizes[:2]
 	}
 	for _, size := range sizes {
 		// A process alone in a call of two is no majority, and removes nobody: see ADR 47.
