@@ -88,6 +88,9 @@ func runMember(c memberConfig) (err error) {
 		join = m.joinState
 	}
 	w, err := join(ctx, config, strings.Split(c.seeds, ","))
+	if err != nil && ctx.Err() != nil {
+		return nil // it is told to end before it is a member
+	}
 	if err != nil {
 		return err
 	}
