@@ -179,12 +179,12 @@ func follow(c *Config) (err error) {
 	f := &c.followed
 	if c.SecretFile != "" && f.Secrets == nil {
 		if f.Secrets, err = admission.SecretFile(c.SecretFile); err != nil {
-			return &ConfigError{"SecretFile", "cannot be used: " + err.Error()}
+			return &ConfigError{Field: "SecretFile", Reason: "cannot be used: " + err.Error(), Err: err}
 		}
 	}
 	if c.DenyFile != "" && f.Deny == nil {
 		if f.Deny, err = admission.DenyFile(c.DenyFile); err != nil {
-			return &ConfigError{"DenyFile", "cannot be used: " + err.Error()}
+			return &ConfigError{Field: "DenyFile", Reason: "cannot be used: " + err.Error(), Err: err}
 		}
 	}
 	return nil

@@ -317,7 +317,12 @@ const (
 type ConfigError struct {
 	// Field is the setting's name, and Reason says why it is refused.
 	Field, Reason string
+	// Err is the cause, such as [syscall.ENOSPC] for a directory on a full disk; nil: the value itself.
+	Err error
 }
+
+// Unwrap returns the cause.
+func (e *ConfigError) Unwrap() error { return e.Err }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("Config.%s %s", e.Field, e.Reason) }
 
@@ -402,7 +407,7 @@ func (c *Config) check(m mode) error {
 		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},
 	} {
 		if s.set && !s.ok {
-			return &ConfigError{s.field, s.reason}
+			return &ConfigError{Field: s.field, Reason: s.reason}
 		}
 	}
 	return follow(c)

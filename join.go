@@ -142,13 +142,13 @@ func listen(c *Config, host string) (net.Listener, string, error) {
 	address := cmp.Or(c.Listen, net.JoinHostPort(host, "0"))
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, "", &ConfigError{"Listen", fmt.Sprintf("is %q: write host:port", address)}
+		return nil, "", &ConfigError{Field: "Listen", Reason: fmt.Sprintf("is %q: write host:port", address)}
 	}
 	if c.Advertise == "" && client.Unspecific(host) {
-		return nil, "", &ConfigError{"Listen", fmt.Sprintf("is %q, which others cannot dial: set Advertise", address)}
+		return nil, "", &ConfigError{Field: "Listen", Reason: fmt.Sprintf("is %q, which others cannot dial: set Advertise", address)}
 	}
 	if c.Advertise != "" && !client.Dialable(c.Advertise) {
-		return nil, "", &ConfigError{"Advertise", fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise)}
+		return nil, "", &ConfigError{Field: "Advertise", Reason: fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise)}
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

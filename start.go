@@ -95,7 +95,7 @@ func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
 		saved, s.former, s.self.Nonce, err = s.data.Take(s.self.Identity, s.self.Nonce)
 	}
 	if err != nil {
-		return nil, &ConfigError{"DataDir", fmt.Sprintf("is %q: %v", c.DataDir, err)}
+		return nil, &ConfigError{Field: "DataDir", Reason: fmt.Sprintf("is %q: %v", c.DataDir, err), Err: err}
 	}
 	return saved, nil
 }
@@ -152,7 +152,7 @@ func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
 // staticState is the state of a member that knows ranks and no addresses.
 func staticState(c *Config) (*initialState, error) {
 	if c.Rank < 0 || c.Rank >= c.Size {
-		return nil, &ConfigError{"Rank", fmt.Sprintf("is %d: choose one from 0 to Size-1, which is %d", c.Rank, c.Size-1)}
+		return nil, &ConfigError{Field: "Rank", Reason: fmt.Sprintf("is %d: choose one from 0 to Size-1, which is %d", c.Rank, c.Size-1)}
 	}
 	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Version: wire.Newest(), Slots: protocol.Rank(c.Size)}}
 	members := make([]membership.Member, c.Size)

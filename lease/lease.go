@@ -107,7 +107,7 @@ func New(c Config) (*Leases, error) {
 		err = c.Table.keep(mark)
 	}
 	if err != nil {
-		return nil, &pleach.ConfigError{Field: "DataDir", Reason: err.Error()}
+		return nil, &pleach.ConfigError{Field: "DataDir", Reason: err.Error(), Err: err}
 	}
 	l := newLeases(c, c.Replica, group.Self().ID, time.After)
 	l.members = func() (self string, all []string) {

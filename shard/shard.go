@@ -84,7 +84,7 @@ func New(g *pleach.Group, c Config) (*Shards, error) {
 	}
 	mark, err := tokens.Open(cmp.Or(c.DataDir, g.DataDir()), "shard/"+c.Name)
 	if err != nil {
-		return nil, &pleach.ConfigError{Field: "DataDir", Reason: err.Error()}
+		return nil, &pleach.ConfigError{Field: "DataDir", Reason: err.Error(), Err: err}
 	}
 	floor, err := c.floor(mark)
 	if err != nil {

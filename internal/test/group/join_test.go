@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -258,5 +259,30 @@ func TestTriesAgainWhenFolderHasRoom(t *testing.T) {
 	}
 	if err := g.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The error of a setting that names a file or a directory wraps its cause, so that a program can
+// wait for room on a full disk.
+func TestSettingErrorHasItsCause(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for field, c := range map[string]struct {
+		config pleach.Config
+		cause  error
+	}{
+		"DataDir":    {pleach.Config{DataDir: filepath.Join(file, "dir")}, syscall.ENOTDIR},
+		"SecretFile": {pleach.Config{SecretFile: file + "-absent"}, fs.ErrNotExist},
+	} {
+		g, err := pleach.Create(t.Context(), c.config)
+		if err == nil {
+			_ = g.Abort()
+		}
+		var setting *pleach.ConfigError
+		if !errors.As(err, &setting) || setting.Field != field || !errors.Is(err, c.cause) {
+			t.Errorf("%s: %v, want a ConfigError that wraps %v", field, err, c.cause)
+		}
 	}
 }
