@@ -151,7 +151,7 @@ func (s *Simulation) describeServices() string {
 
 // What services build on groups keeps its promises under many seeds.
 func TestServicesUnderSeeds(t *testing.T) {
-	total := underSeeds(t, 400, 30, Options{Services: true})
+	total := underSeeds(t, 250, 30, Options{Services: true})
 	if total == nil {
 		return
 	}

@@ -41,7 +41,7 @@ func (total *totals) exercised(t *testing.T, every uint64, counts map[string]uin
 
 // Whole groups keep their promises under many seeds.
 func TestGroupsUnderSeeds(t *testing.T) {
-	total := underSeeds(t, 5_000, 200, Options{})
+	total := underSeeds(t, 2_500, 200, Options{})
 	if total == nil {
 		return
 	}
@@ -63,7 +63,7 @@ func TestUpgradesUnderSeeds(t *testing.T) {
 
 // Members that are cut off from a quorum know it before the others go on.
 func TestCutsUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 600, 30, Options{Cut: true}); total != nil {
+	if total := underSeeds(t, 300, 30, Options{Cut: true}); total != nil {
 		total.exercised(t, 1, map[string]uint64{"members that are told before a view": total.told.Load()})
 	}
 }
