@@ -96,7 +96,8 @@ func Run(ctx context.Context, o Options) error {
 	if err := checkUnused(c.Socket); err != nil {
 		return err // before the folder, which that agent has, too
 	}
-	if a.store, err = newStore(c.DataDir, retention.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}, a.log); err != nil {
+	a.store, err = newStore(c.DataDir, retention.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}, a.log)
+	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -74,7 +74,8 @@ func TestEventStream(t *testing.T) {
 	agents[1].stop()
 	var got []string
 	_ = agents[0].Messages(ctx, client.Subscription{Events: true, After: "0"}, nil, func(e client.Event) error {
-		if got = append(got, described([]api.Event{*e.Group})); strings.HasPrefix(got[len(got)-1], api.EventLeave) {
+		got = append(got, described([]api.Event{*e.Group}))
+		if strings.HasPrefix(got[len(got)-1], api.EventLeave) {
 			cancel()
 		}
 		return nil

@@ -252,7 +252,8 @@ func (u *upload) copy(s *transfer.Service, part *zonePart) {
 	})
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.report.Result = &result; err != nil {
+	u.report.Result = &result
+	if err != nil {
 		u.report.Error = err.Error()
 	}
 }

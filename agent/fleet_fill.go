@@ -107,7 +107,8 @@ func (s *store) fillFleet(ctx context.Context, fill *backfill.FleetFill, sent st
 	s.askFleet(filling, fill)
 	s.setCallOff(nil)
 	r := fill.Result()
-	if s.ended = ctx.Err() != nil; s.ended || (r.Missing > 0 || r.Uncertain) && s.fleet.fleet.Err() != nil {
+	s.ended = ctx.Err() != nil
+	if s.ended || (r.Missing > 0 || r.Uncertain) && s.fleet.fleet.Err() != nil {
 		return false
 	}
 	if f := s.fleet; r.Uncertain && f.looks < maxLooks {
@@ -122,7 +123,8 @@ func (s *store) fillFleet(ctx context.Context, fill *backfill.FleetFill, sent st
 		}
 		batch = append(batch, retention.Message{Gap: reason, Missing: r.Missing, Time: time.Now()})
 	}
-	if batch = append(batch, r.Messages...); len(batch) > 0 {
+	batch = append(batch, r.Messages...)
+	if len(batch) > 0 {
 		s.logger.Info("filled what was missed of the fleet", "messages", len(r.Messages), "missing", r.Missing, "uncertain", r.Uncertain)
 	}
 	s.publish(batch)
@@ -197,7 +199,8 @@ func (s *store) answerFleet(question []byte) ([]byte, error) {
 	s.mu.Lock()
 	reply := s.origins.Reply(r)
 	s.mu.Unlock()
-	if reply.Log = s.log.Epoch(); reply.Log != r.Log {
+	reply.Log = s.log.Epoch()
+	if reply.Log != r.Log {
 		r.After = 0
 	}
 	reply.Next = s.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(reply), page(&reply.Coded))

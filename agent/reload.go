@@ -48,7 +48,8 @@ func (a *Agent) reloadOnce(ctx context.Context, server *api.Server, r *reloading
 	}
 	token := ""
 	if read.API != "" {
-		if token, err = read.Token(); err != nil {
+		token, err = read.Token()
+		if err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,8 @@ func (a *Agent) Status() (*api.Status, error) {
 	}
 	s.Agent.Warnings = a.groupWarnings(g)
 	err = a.Ready()
-	if s.Agent.Ready = err == nil; err != nil {
+	s.Agent.Ready = err == nil
+	if err != nil {
 		s.Agent.NotReady = err.Error()
 	}
 	if now := a.services.Load(); now != nil {

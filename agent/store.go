@@ -179,7 +179,8 @@ func (s *store) begin(ctx context.Context, g *pleach.Group, v *pleach.View) {
 	}
 	name := backfill.View{Number: v.Number, Print: printOf(v), Members: v.Size()}
 	if self.Incarnation != s.membership.Incarnation || self.Nonce != s.membership.Nonce {
-		if s.ended = !s.enter(ctx, g, v, self.Rank); s.ended {
+		s.ended = !s.enter(ctx, g, v, self.Rank)
+		if s.ended {
 			return
 		}
 		s.membership = self

@@ -68,7 +68,8 @@ func TestTreeReachesAllMembers(t *testing.T) {
 	for _, m := range list {
 		rank, known := m.Rank, true
 		for hops := 0; rank != 40; hops++ {
-			if rank, known = parents[rank]; !known || hops > len(list) {
+			rank, known = parents[rank]
+			if !known || hops > len(list) {
 				t.Fatalf("no way from %d to the root", m.Rank)
 			}
 		}

@@ -77,7 +77,8 @@ func TestJoinCauses(t *testing.T) {
 	if got, want := causes.text(), "1 of 3 expected processes found\nfailed so far: 10.0.0.2:7000: connection refused"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if causes.forget(); causes.text() != "" {
+	causes.forget()
+	if causes.text() != "" {
 		t.Errorf("%q after it has joined", causes.text())
 	}
 }

@@ -41,7 +41,8 @@ func (env environment) assignment(n names) (Assignment, error) {
 	}
 	var local int64
 	if n.local != "" {
-		if local, err = env.number(n.local, 0, size-1); err != nil {
+		local, err = env.number(n.local, 0, size-1)
+		if err != nil {
 			return Assignment{}, err
 		}
 	}

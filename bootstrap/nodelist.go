@@ -28,7 +28,8 @@ func expandNodes(list string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if names = append(names, expanded...); len(names) > maxNodes {
+		names = append(names, expanded...)
+		if len(names) > maxNodes {
 			return nil, errTooManyNodes
 		}
 		if end == len(list) {
@@ -76,7 +77,8 @@ func expandName(name string) ([]string, error) {
 				return nil, fmt.Errorf("%q: a bracket is not closed", name)
 			}
 			var err error
-			if values, err = expandRanges(ranges); err != nil {
+			values, err = expandRanges(ranges)
+			if err != nil {
 				return nil, fmt.Errorf("%q: %w", name, err)
 			}
 			rest = after

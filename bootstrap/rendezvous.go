@@ -94,10 +94,12 @@ func (a Assignment) Meet(ctx context.Context) (Assignment, error) {
 	if err != nil {
 		return a, &VariableError{Name: "PLEACH_RENDEZVOUS", Value: a.Rendezvous, Problem: "write host:port", Err: err}
 	}
-	if a.listener, err = net.Listen("tcp", net.JoinHostPort(listenHost(host), "0")); err != nil {
+	a.listener, err = net.Listen("tcp", net.JoinHostPort(listenHost(host), "0"))
+	if err != nil {
 		return a, fmt.Errorf("bootstrap: rank %d: %w", a.Rank, err)
 	}
-	if a.Addresses, err = a.meet(ctx); err == nil {
+	a.Addresses, err = a.meet(ctx)
+	if err == nil {
 		err = a.Check()
 	}
 	if err != nil {
@@ -223,7 +225,8 @@ func readLine(in *bufio.Reader, limit int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if line = append(line, b); b == '\n' {
+		line = append(line, b)
+		if b == '\n' {
 			return line, nil
 		}
 	}

@@ -23,7 +23,8 @@ func meetAll(ctx context.Context, processes ...Assignment) ([]Assignment, []erro
 	for i, a := range processes {
 		all.Go(func() {
 			time.Sleep(time.Duration(len(processes)-i) * 10 * time.Millisecond) // rank 0 comes last
-			if got[i], errs[i] = a.Meet(ctx); errs[i] == nil {
+			got[i], errs[i] = a.Meet(ctx)
+			if errs[i] == nil {
 				l, _ := got[i].Listener()
 				defer l.Close()
 			}

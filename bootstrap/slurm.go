@@ -131,7 +131,8 @@ func parseTasks(part string) (n, times int, ok bool) {
 	if repeated {
 		number, closed := strings.CutSuffix(repeat, ")")
 		var err error
-		if times, err = strconv.Atoi(number); err != nil || !closed {
+		times, err = strconv.Atoi(number)
+		if err != nil || !closed {
 			return 0, 0, false
 		}
 	}

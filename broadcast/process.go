@@ -87,7 +87,8 @@ func (p *Process) Next(now protocol.Time, a *protocol.Action[Body]) {
 		}
 		p.correction.next(p, now, a)
 	case spreading:
-		if p.dissemination.next(p, now, a); a.Verb != protocol.Done {
+		p.dissemination.next(p, now, a)
+		if a.Verb != protocol.Done {
 			return
 		}
 		p.stage = finished

@@ -52,12 +52,13 @@ func (p *stepping) run(ctx context.Context, w Comm) (sum int64, err error) {
 			new, root := core(next).Engine().Admission()
 			w, joined = next, len(new)
 			has, newcomer := slices.Clone(state), slices.Contains(new, w.Rank())
-			if state, err = Broadcast(ctx, w, root, state, Restore(func(context.Context, int) ([]int64, error) {
+			state, err = Broadcast(ctx, w, root, state, Restore(func(context.Context, int) ([]int64, error) {
 				if newcomer {
 					return nil, errors.New("a newcomer has no state")
 				}
 				return has, nil
-			})); err != nil {
+			}))
+			if err != nil {
 				return 0, fmt.Errorf("Broadcast at step %d: %w", has[0], err)
 			}
 		}
@@ -110,7 +111,8 @@ func testAdmit(t *testing.T, hold bool) {
 		}
 	}
 	p.stepped = func(w Comm, step, joined int) {
-		if admitted.Add(int32(joined)); step < p.steps-1 {
+		admitted.Add(int32(joined))
+		if step < p.steps-1 {
 			return
 		}
 		for task := range size {
@@ -186,7 +188,8 @@ func admitUnderDeaths(t *testing.T, seed uint64) error {
 	replacements := 0
 	n.program = func(w Comm) error {
 		n.mu.Lock()
-		if replacements++; replacements <= again && w.Rank() != keeper {
+		replacements++
+		if replacements <= again && w.Rank() != keeper {
 			n.killAt[w.Rank()] = n.events[w.Rank()] + 1 + n.rng.IntN(60)
 		}
 		n.mu.Unlock()

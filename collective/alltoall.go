@@ -83,7 +83,8 @@ func swap[T, In, Out any](t *engine.Task, v *invocation[T, In, Out]) ([][]T, err
 	}
 	for round := range rounds(t.N) {
 		if partner := opponent(t.ID, round, t.N); partner != t.ID {
-			if all[partner], err = v.receivePart(t, partner); err != nil {
+			all[partner], err = v.receivePart(t, partner)
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -45,7 +45,8 @@ func (v *invocation[T, In, Out]) sendBroadcast(t *engine.Task, in []T) error {
 	b := bytesOf(in)
 	if !v.isRaw() {
 		var err error
-		if b, err = v.encode(in); err != nil {
+		b, err = v.encode(in)
+		if err != nil {
 			return err
 		}
 	}
@@ -118,7 +119,8 @@ func receiveChain(t *engine.Task, root int, length uint64, take func([]byte) err
 		if err != nil {
 			return err
 		}
-		if at += uint64(len(p.Bytes)); at > length || len(p.Bytes) == 0 {
+		at += uint64(len(p.Bytes))
+		if at > length || len(p.Bytes) == 0 {
 			return fmt.Errorf("%w: a broadcast goes on for %d bytes of %d", engine.ErrMessage, at, length)
 		}
 		if next := (t.ID + 1) % t.N; next != root {

@@ -58,7 +58,8 @@ func (v *invocation[T, In, Out]) packBlocks(t *engine.Task, parts [][]T) (blocks
 	for d := 1; d < t.N; d++ {
 		to := (t.ID + d) % t.N
 		p := &blocks[d]
-		if p.direct = v.bytes(len(parts[to])) > t.Thresholds().BruckPart; p.direct {
+		p.direct = v.bytes(len(parts[to])) > t.Thresholds().BruckPart
+		if p.direct {
 			err = v.sendElements(t, to, direct, parts[to])
 		} else {
 			p.bytes, err = v.encode(parts[to])

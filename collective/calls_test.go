@@ -107,7 +107,8 @@ const size = 4
 func newJob(ctx context.Context, bad *fault.Network) (worlds []*pleach.World, err error) {
 	listeners, addresses := make([]net.Listener, size), make([]string, size)
 	for r := range listeners {
-		if listeners[r], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		listeners[r], err = net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
 			return nil, err
 		}
 		addresses[r] = listeners[r].Addr().String()

@@ -34,7 +34,8 @@ func correctedAllreduce[T any](t *engine.Task, v *invocation[T, []T, []T], f int
 	if err != nil {
 		return err
 	}
-	if b, err = c.spreadCorrected(b, results); err != nil {
+	b, err = c.spreadCorrected(b, results)
+	if err != nil {
 		return err
 	}
 	out, err := v.decodeN(b, len(sum))

@@ -98,7 +98,8 @@ func TestCorrectedWithUpToFDead(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, kills := range killings(size, f, all, events) {
-					if count++; (testutil.RaceEnabled || testing.Short()) && count%10 > 0 {
+					count++
+					if (testutil.RaceEnabled || testing.Short()) && count%10 > 0 {
 						continue
 					}
 					if _, _, err := correctedUnder(t, size, f, all, uint64(count), kills); err != nil {

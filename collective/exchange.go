@@ -23,7 +23,8 @@ func Exchange[T any](ctx context.Context, c Communicator, parts map[int][]T, opt
 	s := engine.Signature{Kind: engine.Exchange, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T]())}
 	var v invocation[T, map[int][]T, map[int][]T]
 	o := optionsOf(options)
-	if v.in = parts; o.mutual {
+	v.in = parts
+	if o.mutual {
 		s.Detail++
 	}
 	if err := v.init(&s, o); err != nil {
@@ -68,13 +69,15 @@ func (v *invocation[T, In, Out]) swapSome(t *engine.Task, parts map[int][]T, mut
 	}
 	senders, err := receivers, error(nil)
 	if !mutual {
-		if senders, err = sendersTo(t, receivers); err != nil {
+		senders, err = sendersTo(t, receivers)
+		if err != nil {
 			return nil, err
 		}
 	}
 	for _, from := range senders {
 		if from != t.ID {
-			if got[from], err = v.receivePart(t, from); err != nil {
+			got[from], err = v.receivePart(t, from)
+			if err != nil {
 				return nil, err
 			}
 		}

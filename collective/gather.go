@@ -24,7 +24,8 @@ func Gather[T any](ctx context.Context, c Communicator, root int, in []T, option
 		if err != nil {
 			return err
 		}
-		if b, err = collect(t, root, b); err != nil || t.ID != root {
+		b, err = collect(t, root, b)
+		if err != nil || t.ID != root {
 			return err
 		}
 		all, err := decodeBlocks(v, b, t.N)
@@ -60,7 +61,8 @@ func decodeBlocks[T, In, Out any](v *invocation[T, In, Out], b []byte, n int) ([
 		if block == nil {
 			return nil, fmt.Errorf("%w: the block of task %d is missing", engine.ErrMessage, task)
 		}
-		if all[task], err = v.decode(block); err != nil {
+		all[task], err = v.decode(block)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -98,7 +100,8 @@ func Allgather[T any](ctx context.Context, c Communicator, in []T, options ...Op
 		if err != nil {
 			return err
 		}
-		if b, err = exchange(t, b); err != nil {
+		b, err = exchange(t, b)
+		if err != nil {
 			return err
 		}
 		// Messages are logged and must not change, so the caller gets a copy.
@@ -118,7 +121,8 @@ func exchange(t *engine.Task, b []byte) ([]byte, error) {
 		some := b
 		if left := t.N - d; left < d {
 			var err error
-			if some, err = firstBlocks(b, left, t.N); err != nil {
+			some, err = firstBlocks(b, left, t.N)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -140,7 +144,8 @@ func firstBlocks(b []byte, count, tasks int) ([]byte, error) {
 	rest := b
 	for range count {
 		var err error
-		if _, _, rest, err = cutBlock(rest, tasks); err != nil {
+		_, _, rest, err = cutBlock(rest, tasks)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -329,7 +329,8 @@ func TestHoldAdopterDiesToo(t *testing.T) {
 			adopter := (victim + 1) % size
 			for at := range events[victim] + 1 {
 				for then := range 2 * events[adopter] {
-					if count++; count%every == 0 {
+					count++
+					if count%every == 0 {
 						heldTrial{size: size, kills: map[int]int{victim: at, adopter: then}, seed: uint64(at + then)}.mustRun(t)
 					}
 				}

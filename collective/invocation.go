@@ -38,13 +38,16 @@ func newInvocation[T, In, Out any](s *engine.Signature, in In, list []Option) (*
 // init is newInvocation for one that exists.
 func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 	var ok bool
-	if v.restore, ok = o.restore.(func(context.Context, int) (In, error)); !ok && o.restore != nil {
+	v.restore, ok = o.restore.(func(context.Context, int) (In, error))
+	if !ok && o.restore != nil {
 		return wrongType[func(context.Context, int) (In, error)]("Restore", o.restore)
 	}
-	if v.takeover, ok = o.takeover.(func(int, Out)); !ok && o.takeover != nil {
+	v.takeover, ok = o.takeover.(func(int, Out))
+	if !ok && o.takeover != nil {
 		return wrongType[func(int, Out)]("Takeover", o.takeover)
 	}
-	if v.into, ok = o.into.(Out); !ok && o.into != nil {
+	v.into, ok = o.into.(Out)
+	if !ok && o.into != nil {
 		return wrongType[Out]("Into", o.into)
 	}
 	if o.mode == engine.Corrected && (o.dead < 0 || s.Kind != engine.Reduce && s.Kind != engine.Allreduce) {
@@ -60,7 +63,8 @@ func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 	s.Detail += uint64(o.dead)
 	switch element := elementOf[T](); {
 	case o.codec != nil:
-		if v.codec, ok = o.codec.(Codec[T]); !ok {
+		v.codec, ok = o.codec.(Codec[T])
+		if !ok {
 			return wrongType[Codec[T]]("WithCodec", o.codec)
 		}
 	case element != 0:
@@ -79,7 +83,8 @@ func (v *invocation[T, In, Out]) input(t *engine.Task) (in In, err error) {
 	if t.Own() {
 		return v.in, nil
 	}
-	if in, err = v.restoredInput(t); err != nil {
+	in, err = v.restoredInput(t)
+	if err != nil {
 		return in, &RestoreError{Task: t.ID, Call: t.Call(), Err: err}
 	}
 	return in, nil
@@ -110,7 +115,8 @@ func (v *invocation[T, In, Out]) restoredInput(t *engine.Task) (in In, err error
 	if r.have {
 		return r.in, nil
 	}
-	if in, err = v.restore(t.Context(), t.ID); err == nil {
+	in, err = v.restore(t.Context(), t.ID)
+	if err == nil {
 		r.have, r.in = true, in
 	}
 	return in, err

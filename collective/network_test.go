@@ -175,7 +175,8 @@ func (l *testLink) SendOwned(_ context.Context, to int, head, body []byte, relea
 
 // event counts, kills if it is time, and reports whether the process is dead.
 func (n *network) event(rank int) bool {
-	if n.events[rank]++; n.events[rank] == n.killAt[rank] {
+	n.events[rank]++
+	if n.events[rank] == n.killAt[rank] {
 		n.kill(rank)
 	}
 	for n.stopAt[rank] > 0 && n.events[rank] >= n.stopAt[rank] && !n.dead[rank] {
@@ -213,7 +214,8 @@ func (n *network) doom(kills map[int]int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for rank, at := range kills {
-		if n.killAt[rank] = at; at == 0 {
+		n.killAt[rank] = at
+		if at == 0 {
 			n.kill(rank)
 		}
 	}
@@ -229,7 +231,8 @@ func (n *network) kill(rank int) {
 		if n.dead[r] {
 			continue
 		}
-		if b.lose(rank, n.rng); n.noViews {
+		b.lose(rank, n.rng)
+		if n.noViews {
 			b.messages = append(b.messages, delivery{from: rank, came: n.incarnations[rank]})
 			b.wake.Signal()
 		}
@@ -331,7 +334,8 @@ func (b *inbox) take(known []uint64, rng *rand.Rand) (delivery, bool) {
 		if passed[m.from] || m.came != known[m.from] && m.head != nil {
 			continue
 		}
-		if next, passed[m.from] = i, true; rng.IntN(2) == 0 {
+		next, passed[m.from] = i, true
+		if rng.IntN(2) == 0 {
 			break
 		}
 	}

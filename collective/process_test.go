@@ -139,7 +139,8 @@ func startProgram(t *testing.T, size int, program string, lines int) []*process 
 		}
 		defer l.Close()
 		addresses[r] = l.Addr().String()
-		if files[r], err = l.(*net.TCPListener).File(); err != nil {
+		files[r], err = l.(*net.TCPListener).File()
+		if err != nil {
 			t.Fatal(err)
 		}
 		defer files[r].Close()

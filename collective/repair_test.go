@@ -65,7 +65,8 @@ func (c *repaired) program(ctx context.Context, w Comm) error {
 			c.mu.Unlock()
 			return nil
 		}
-		if w, err = w.Shrink(ctx); err != nil {
+		w, err = w.Shrink(ctx)
+		if err != nil {
 			return err
 		}
 		var members []int
@@ -148,7 +149,8 @@ func TestRepairWithEveryVictimAtEveryStep(t *testing.T) {
 		}
 		for victim := range size {
 			for at := range events[victim] + 1 {
-				if count++; (testutil.RaceEnabled || testing.Short()) && count%4 > 0 {
+				count++
+				if (testutil.RaceEnabled || testing.Short()) && count%4 > 0 {
 					continue
 				}
 				c := &repaired{

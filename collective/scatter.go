@@ -27,7 +27,8 @@ func Scatter[T any](ctx context.Context, c Communicator, root int, parts [][]T, 
 		var blocks [][]byte
 		var err error
 		if t.ID == root {
-			if blocks, err = v.partBlocks(t); err != nil {
+			blocks, err = v.partBlocks(t)
+			if err != nil {
 				return err
 			}
 		}
@@ -52,7 +53,8 @@ func (v *invocation[T, In, Out]) partBlocks(t *engine.Task) ([][]byte, error) {
 	}
 	blocks := make([][]byte, t.N)
 	for i, part := range parts {
-		if blocks[i], err = v.encode(part); err != nil {
+		blocks[i], err = v.encode(part)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -72,7 +74,8 @@ func deal(t *engine.Task, root int, blocks [][]byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if blocks, err = cutBlocks(b, t.N); err != nil {
+		blocks, err = cutBlocks(b, t.N)
+		if err != nil {
 			return nil, err
 		}
 		break

@@ -132,7 +132,8 @@ func TestSilentProcesses(t *testing.T) {
 			before, first, later := median(times[silentFrom/2:silentFrom]), slices.Max(times[silentFrom:]), median(times[silentFrom+10:])
 			t.Logf("victims %v: %v before, at most %v at first, %v later; %d inputs of live processes are missing", victims, before, first, later, missing)
 			limit := max(50*time.Millisecond, 10*slices.Max(times[silentFrom/2:silentFrom])) // what a loaded host takes
-			if fast = testutil.RaceEnabled || first <= limit && later <= 3*before && missing < silentRounds/20; fast {
+			fast = testutil.RaceEnabled || first <= limit && later <= 3*before && missing < silentRounds/20
+			if fast {
 				break
 			}
 		}

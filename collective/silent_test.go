@@ -60,7 +60,8 @@ func (c *silentTrial) run(t *testing.T) (events []int, took [][silentCalls]time.
 			if len(sum) > 0 {
 				got[w.Rank()][call] = sum[0]
 			}
-			if took[w.Rank()][call] = time.Since(began); w.Rank() == root && c.early {
+			took[w.Rank()][call] = time.Since(began)
+			if w.Rank() == root && c.early {
 				resume()
 			}
 		}
@@ -122,7 +123,8 @@ func TestCorrectedWithUpToFSilent(t *testing.T) {
 			}
 			for _, all := range []bool{false, true} {
 				for _, stops := range stoppings(t, size, f, all) {
-					if count++; count%silentStride() > 0 {
+					count++
+					if count%silentStride() > 0 {
 						continue
 					}
 					c := silentTrial{size, f, all, uint64(count), stops, count%3 == 0}
@@ -167,7 +169,8 @@ func stoppings(t *testing.T, size, f int, all bool) (ways []map[int]int) {
 	synctest.Test(t, func(t *testing.T) {
 		c := silentTrial{size: size, f: f, all: all}
 		var err error
-		if events, _, err = c.run(t); err != nil {
+		events, _, err = c.run(t)
+		if err != nil {
 			t.Fatal(err)
 		}
 	})

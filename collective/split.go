@@ -33,7 +33,8 @@ func (c Comm) Split(ctx context.Context, color func(task int) int) (Comm, error)
 	var tasks []int // of the own color
 	colors := make([]int, c.Size())
 	for task := range colors {
-		if colors[task] = color(task); colors[task] == own {
+		colors[task] = color(task)
+		if colors[task] == own {
 			tasks = append(tasks, task)
 		}
 	}
@@ -41,7 +42,8 @@ func (c Comm) Split(ctx context.Context, color func(task int) int) (Comm, error)
 	var sub core
 	err := c.do(ctx, s, func(t *engine.Task) (err error) {
 		if t.Own() {
-			if sub, err = t.Split(tasks, own); err != nil {
+			sub, err = t.Split(tasks, own)
+			if err != nil {
 				return err
 			}
 		}

@@ -79,7 +79,8 @@ func repairs() []sample {
 func (c *trial) stuckEvents(t *testing.T) (events []int) {
 	synctest.Test(t, func(t *testing.T) {
 		var err error
-		if events, err = c.run(t); err != nil {
+		events, err = c.run(t)
+		if err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -103,7 +103,8 @@ func exchangeInGroup[T, In, Out any](c *correction, v *invocation[T, In, Out], o
 	values := make([][]T, len(inputs))
 	for i, m := range inputs {
 		if m.Here {
-			if values[i], err = v.decodeN(m.Body, len(own)); err != nil {
+			values[i], err = v.decodeN(m.Body, len(own))
+			if err != nil {
 				return nil, err
 			}
 		}

@@ -23,7 +23,8 @@ func TestTrackerReportsItsState(t *testing.T) {
 				if _, before := heard[r.Rank]; before == !r.Alive {
 					rt.Errorf("told again: %+v", r)
 				}
-				if delete(heard, r.Rank); !r.Alive {
+				delete(heard, r.Rank)
+				if !r.Alive {
 					heard[r.Rank] = r.Incarnation
 				}
 			})

@@ -186,7 +186,8 @@ func (f *Fleet) oldest() bool {
 func (f *Fleet) findBackbone() (seeds []string, first bool) {
 	first = true
 	for zone, b := range f.askZones(f.life, f.allZones(f.known), f.known) {
-		if seeds = b.seeds(); len(seeds) > 0 {
+		seeds = b.seeds()
+		if len(seeds) > 0 {
 			return seeds, false
 		}
 		if b.announced || b.reachable && zone < f.config.Zone {
@@ -286,7 +287,8 @@ func (f *Fleet) inspectAny(ctx context.Context, group string, addresses []string
 		}
 		select {
 		case view = <-answers:
-			if answered++; view.Size() > 0 {
+			answered++
+			if view.Size() > 0 {
 				return view
 			}
 		case <-late:
@@ -394,7 +396,8 @@ func (s *session) search() []string {
 		var elsewhere []string
 		if f.oldest() {
 			larger, smaller := s.findOthers()
-			if found++; len(smaller) == 0 {
+			found++
+			if len(smaller) == 0 {
 				found = 0
 			} else if found == maxFound && len(larger) == 0 {
 				larger = smaller

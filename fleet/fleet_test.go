@@ -105,7 +105,8 @@ func expect(t *testing.T, f *fleet.Fleet, id string, from, to int) {
 		if string(m.Data) != fmt.Sprint(next) {
 			t.Fatalf("%s got %q of %s instead of %d", f.Zone().Self().ID, m.Data, id, next)
 		}
-		if next++; next > to {
+		next++
+		if next > to {
 			return
 		}
 	}

@@ -71,7 +71,8 @@ func (f *Fleet) Handle(name string, h func(ctx context.Context, r Request) ([]by
 	if f.asking.handlers == nil {
 		f.asking.handlers = make(map[string]func(context.Context, Request) ([]byte, error))
 	}
-	if f.asking.handlers[name] = h; h == nil {
+	f.asking.handlers[name] = h
+	if h == nil {
 		delete(f.asking.handlers, name)
 	}
 }

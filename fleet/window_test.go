@@ -15,7 +15,8 @@ func TestBroadcastWaitsForWindow(t *testing.T) {
 	var f *Fleet
 	for _, id := range []string{"ber0", "ber1"} {
 		var err error
-		if f, err = Join(t.Context(), Config{Zone: "ber", Group: pleach.Config{ID: id}, Seeds: seeds, KeepBytes: minWindow}); err != nil {
+		f, err = Join(t.Context(), Config{Zone: "ber", Group: pleach.Config{ID: id}, Seeds: seeds, KeepBytes: minWindow})
+		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Abort()
@@ -27,7 +28,8 @@ func TestBroadcastWaitsForWindow(t *testing.T) {
 		if frame == nil {
 			break
 		}
-		if frames = append(frames, frame); len(frames) > 1000 {
+		frames = append(frames, frame)
+		if len(frames) > 1000 {
 			t.Fatal("the window stays open")
 		}
 	}

@@ -309,7 +309,8 @@ type Holder struct {
 func (l *Leases) Holder(ctx context.Context, name string) (h Holder, ok bool, err error) {
 	err = l.group.Read(ctx, func() {
 		var e heldLease
-		if e, ok = l.look(name); ok {
+		e, ok = l.look(name)
+		if ok {
 			h = Holder{e.Holder, e.Token}
 		}
 	})

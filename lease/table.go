@@ -77,7 +77,8 @@ func (t *Table) Apply(b []byte) []byte {
 	var result []byte
 	t.use(func(now leases.Time, state *leases.Table) {
 		var changed bool
-		if result, changed = state.Apply(now, b); changed {
+		result, changed = state.Apply(now, b)
+		if changed {
 			t.last = max(t.last, state.Token())
 			t.fault = t.mark.Cover(state.Token())
 			t.changed.Notify()

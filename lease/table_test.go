@@ -83,7 +83,8 @@ func TestLeaseToTheMoment(t *testing.T) {
 	}
 	defer held.end(nil)
 	for now, valid := range map[time.Duration]bool{0: true, time.Second - 1: true, time.Second: false} {
-		if d.now.Store(int64(now)); held.Valid() != valid {
+		d.now.Store(int64(now))
+		if held.Valid() != valid {
 			t.Errorf("at %v valid: %v", now, !valid)
 		}
 	}
@@ -242,7 +243,8 @@ func TestRenewals(t *testing.T) {
 	case ticks <- time.Time{}:
 	case <-l.Done(): // the last renewal was late
 	}
-	if <-l.Done(); !errors.Is(l.Err(), ErrExpired) {
+	<-l.Done()
+	if !errors.Is(l.Err(), ErrExpired) {
 		t.Errorf("%v", l.Err())
 	}
 	l.done.Wait()

@@ -53,7 +53,8 @@ func (b *bitmap) load(ring *bitmap, start, n int) {
 		piece := min(64-at&63, n-at, ring.size-from)
 		b.put(at, ring.fetch(from)&below(piece))
 		at += piece
-		if from += piece; from == ring.size {
+		from += piece
+		if from == ring.size {
 			from = 0
 		}
 	}

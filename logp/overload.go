@@ -34,7 +34,8 @@ func Slow[B any](machines []protocol.Machine[B], o Overload) []protocol.Machine[
 	rng := rand.New(rand.NewPCG(o.Seed, 0x510))
 	slow := make([]protocol.Machine[B], len(machines))
 	for i, m := range machines {
-		if slow[i] = m; o.Lateness > 0 {
+		slow[i] = m
+		if o.Lateness > 0 {
 			slow[i] = &lateMachine[B]{Machine: m, mean: o.Lateness, rng: rng}
 		}
 		if o.Stretch > 1 {

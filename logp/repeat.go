@@ -31,7 +31,8 @@ func Repeat[R any](ctx context.Context, n int, worker func() (func(run int) (R, 
 			if i >= n || ctx.Err() != nil {
 				return nil
 			}
-			if results[i], err = run(i); err != nil {
+			results[i], err = run(i)
+			if err != nil {
 				return err
 			}
 			if done := finished.Add(1); progress != nil {

@@ -59,7 +59,8 @@ func start(t *testing.T, safe bool, other *member) *member {
 	defer cancel()
 	m := new(member)
 	var err error
-	if m.Order, err = ordered.Join(ctx, ordered.Config{Safe: safe, Group: pleach.Config{State: m}}, seeds...); err != nil {
+	m.Order, err = ordered.Join(ctx, ordered.Config{Safe: safe, Group: pleach.Config{State: m}}, seeds...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	var receiving sync.WaitGroup

@@ -90,7 +90,8 @@ func TestDashboard(t *testing.T) {
 	names, asked := namesOf(t, pair(t)), make(map[string]bool)
 	for _, expr := range expressions(t) {
 		for _, name := range regexp.MustCompile(`pleach_\w+`).FindAllString(expr, -1) {
-			if asked[name] = true; !slices.Contains(names, name) {
+			asked[name] = true
+			if !slices.Contains(names, name) {
 				t.Errorf("%s asks for %s, which is none of %q", expr, name, names)
 			}
 		}

@@ -75,7 +75,8 @@ func runReplica(listen string, seeds []string) error {
 		}
 		go func() {
 			o := (&replica{r, table}).do(ctx, time.Now(), 0, input{l.Key, l.Command}).Output.(output)
-			if l.Value = o.value; o.unknown {
+			l.Value = o.value
+			if o.unknown {
 				l.Err = "unknown"
 			}
 			mu.Lock()
@@ -108,7 +109,8 @@ func startCommand(t *testing.T, cmd *exec.Cmd, listen string, seeds ...string) *
 	c.cmd.Env = append(os.Environ(), replicaProgram+"="+strings.Join(append([]string{listen}, seeds...), ","))
 	c.cmd.Stderr = os.Stderr
 	var err error
-	if c.in, err = c.cmd.StdinPipe(); err != nil {
+	c.in, err = c.cmd.StdinPipe()
+	if err != nil {
 		t.Fatal(err)
 	}
 	pipe, err := c.cmd.StdoutPipe()

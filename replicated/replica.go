@@ -89,7 +89,8 @@ func Join(ctx context.Context, c Config, seeds ...string) (*Replica, error) {
 	}
 	c.Group.Agree["replicated.Machines"] = machineNames(c.Machines)
 	var err error
-	if r.order, err = ordered.Join(ctx, ordered.Config{Group: c.Group, Safe: true}, seeds...); err != nil {
+	r.order, err = ordered.Join(ctx, ordered.Config{Group: c.Group, Safe: true}, seeds...)
+	if err != nil {
 		r.end(err)
 		return nil, err
 	}

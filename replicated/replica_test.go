@@ -88,7 +88,8 @@ func (r *replica) do(ctx context.Context, began time.Time, client int, in input)
 		result, err = r.Propose(ctx, "table", []byte(in.command))
 		out.value = string(result)
 	}
-	if o.Return = int64(time.Since(began)); err != nil {
+	o.Return = int64(time.Since(began))
+	if err != nil {
 		out = output{unknown: true}
 		o.Return = int64(time.Hour)
 	}

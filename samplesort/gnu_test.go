@@ -43,7 +43,8 @@ func TestKeysAsGNUSort(t *testing.T) {
 		}
 		if random.IntN(5) == 0 { // whole lines
 			o.Keys, o.Separator, args = nil, 0, args[:1]
-			if o.Reverse = false; o.Numeric {
+			o.Reverse = false
+			if o.Numeric {
 				args = append(args, "-n")
 			}
 			if o.Unique {

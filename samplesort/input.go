@@ -41,7 +41,8 @@ func (names files) Read(ctx context.Context, f Format, task, tasks int) (all []b
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			if all, err = appendRange(all, name, f, from, to); err != nil {
+			all, err = appendRange(all, name, f, from, to)
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -76,10 +77,12 @@ func appendRange(b []byte, name string, f Format, from, to int) ([]byte, error) 
 	}
 	defer file.Close()
 	if f == Lines {
-		if from, err = nextLine(file, from); err != nil {
+		from, err = nextLine(file, from)
+		if err != nil {
 			return nil, err
 		}
-		if to, err = nextLine(file, to); err != nil {
+		to, err = nextLine(file, to)
+		if err != nil {
 			return nil, err
 		}
 	}

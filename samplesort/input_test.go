@@ -105,7 +105,8 @@ func checkShares(t tester, in Input, f Format, tasks int, want []byte) {
 	shares := make([][]byte, tasks)
 	for task := range shares {
 		var err error
-		if shares[task], err = in.Read(bg(), f, task, tasks); err != nil {
+		shares[task], err = in.Read(bg(), f, task, tasks)
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := f.check(shares[task]); err != nil {

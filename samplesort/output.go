@@ -96,7 +96,8 @@ type written struct{ kept, dropped Summary }
 func (w written) appendTo(b []byte) []byte { return w.dropped.appendTo(w.kept.appendTo(b)) }
 
 func cutWritten(b []byte) (w written, err error) {
-	if w.kept, b, err = cutSummary(b); err == nil {
+	w.kept, b, err = cutSummary(b)
+	if err == nil {
 		w.dropped, _, err = cutSummary(b)
 	}
 	return w, err

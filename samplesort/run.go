@@ -259,7 +259,8 @@ func (s *sorter) gatherResult(ctx context.Context, own written, held bool) error
 	}
 	files := make([]written, len(all))
 	for task, b := range all {
-		if files[task], err = cutWritten(b); err != nil {
+		files[task], err = cutWritten(b)
+		if err != nil {
 			return err
 		}
 		s.result.Output = s.result.Output.plus(files[task].kept)

@@ -158,7 +158,8 @@ func newWorlds(t *testing.T, size int, job pleach.JobConfig) []*pleach.World {
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
 		var err error
-		if worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r)), Job: job}); err != nil {
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r)), Job: job})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

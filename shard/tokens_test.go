@@ -72,7 +72,8 @@ func (c *tokensMember) run() error {
 	var leave func() error
 	if c.GroupDir != "" {
 		var err error
-		if g, err = pleach.Join(ctx, group, c.Seeds...); err != nil {
+		g, err = pleach.Join(ctx, group, c.Seeds...)
+		if err != nil {
 			return err
 		}
 		leave = g.Close
@@ -87,7 +88,8 @@ func (c *tokensMember) run() error {
 		if err != nil {
 			return err
 		}
-		if token, err = leases.Grant(ctx, c.ID, c.ID, 0); err != nil {
+		token, err = leases.Grant(ctx, c.ID, c.ID, 0)
+		if err != nil {
 			return err
 		}
 	}
@@ -215,7 +217,8 @@ func (kind tokensKind) run(t *testing.T, stops int, way string) {
 			if way == killed {
 				_ = cmd.Process.Signal(syscall.SIGKILL)
 			}
-			if ends[i](); way == oneAfterOther {
+			ends[i]()
+			if way == oneAfterOther {
 				waitFor(t, cmd, way)
 			}
 		}

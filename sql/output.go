@@ -141,7 +141,8 @@ func writeFile(ctx context.Context, c *duck.Conn, query, dir, name string) (rows
 	}
 	defer os.RemoveAll(scratch)
 	file := filepath.Join(scratch, name)
-	if rows, err = c.ExecRows(ctx, duck.Copy(query, file, formats[filepath.Ext(name)])); err != nil {
+	rows, err = c.ExecRows(ctx, duck.Copy(query, file, formats[filepath.Ext(name)]))
+	if err != nil {
 		return 0, err
 	}
 	return rows, os.Rename(file, filepath.Join(dir, name))

@@ -135,7 +135,8 @@ func (db *DB) Run(ctx context.Context, w World, j Job) (*Result, error) {
 	asked := j.Plan == nil
 	if asked {
 		var err error
-		if j.Plan, err = j.plan(ctx, w); err != nil {
+		j.Plan, err = j.plan(ctx, w)
+		if err != nil {
 			return nil, err
 		}
 	}

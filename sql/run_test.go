@@ -29,7 +29,8 @@ var folder string
 
 func TestMain(m *testing.M) {
 	var err error
-	if folder, err = os.MkdirTemp("", "pleach-sql-test-"); err != nil {
+	folder, err = os.MkdirTemp("", "pleach-sql-test-")
+	if err != nil {
 		panic(err)
 	}
 	code := m.Run()
@@ -149,7 +150,8 @@ func newWorlds(t *testing.T, size int) []*pleach.World {
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
 		var err error
-		if worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r))}); err != nil {
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r))})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

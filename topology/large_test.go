@@ -60,7 +60,8 @@ func TestNoAllocation(t *testing.T) {
 			seen := 0
 			for descendant := range topology.Subtree(tree, parent) {
 				sum += descendant
-				if seen++; seen == 100 {
+				seen++
+				if seen == 100 {
 					break
 				}
 			}

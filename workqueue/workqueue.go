@@ -37,11 +37,13 @@ func Run[T any](ctx context.Context, w *pleach.World, n int, o Options, work fun
 			return nil, err
 		}
 		if len(admission.Joined) > 0 {
-			if results, err = collective.Broadcast(ctx, w, admission.Root, results, restore(results, slices.Contains(admission.Joined, w.Rank()))); err != nil {
+			results, err = collective.Broadcast(ctx, w, admission.Root, results, restore(results, slices.Contains(admission.Joined, w.Rank())))
+			if err != nil {
 				return nil, err
 			}
 		}
-		if results, err = round(ctx, w, results, n, max(1, o.Batch), work); err != nil {
+		results, err = round(ctx, w, results, n, max(1, o.Batch), work)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -158,7 +158,8 @@ func (a *audit) countOnly(e Audit, failed bool) {
 		c = new(auditCount)
 		a.counts[key] = c
 	}
-	if c.all++; failed {
+	c.all++
+	if failed {
 		c.failed++
 	}
 }

@@ -178,13 +178,15 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) (b
 		return nil, nil, &http.MaxBytesError{Limit: most}
 	}
 	if size < 0 { // it is not known
-		if b, err = io.ReadAll(io.LimitReader(r.Body, shortBody+1)); err != nil || len(b) <= shortBody {
+		b, err = io.ReadAll(io.LimitReader(r.Body, shortBody+1))
+		if err != nil || len(b) <= shortBody {
 			return b, free, s.lateBody(err)
 		}
 		size = most
 	}
 	if size > shortBody {
-		if free, err = s.roomForBody(r, size); err != nil {
+		free, err = s.roomForBody(r, size)
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -195,7 +197,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, most int64) (b
 			err = &http.MaxBytesError{Limit: most}
 		}
 	case size > shortBody:
-		if b, err = readLong(r.Body, int(size)); err == nil && int64(len(b)) < size {
+		b, err = readLong(r.Body, int(size))
+		if err == nil && int64(len(b)) < size {
 			err = io.ErrUnexpectedEOF
 		}
 	default:
@@ -271,8 +274,11 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	b.left -= time.Since(began)
 	if errors.Is(err, io.EOF) {
 		_ = b.control.SetReadDeadline(time.Time{})
-	} else if b.arrived += n; b.parts && b.arrived >= minPart {
-		b.arrived, b.left = 0, b.timeout
+	} else {
+		b.arrived += n
+		if b.parts && b.arrived >= minPart {
+			b.arrived, b.left = 0, b.timeout
+		}
 	}
 	return n, err
 }

@@ -101,7 +101,8 @@ func (s *Server) lock(w http.ResponseWriter, r *http.Request) error {
 	name, query, ttl := r.PathValue("name"), r.URL.Query(), DefaultTTL
 	if text := query.Get("ttl"); text != "" {
 		var err error
-		if ttl, err = time.ParseDuration(text); err != nil || ttl < MinTTL || ttl > MaxTTL {
+		ttl, err = time.ParseDuration(text)
+		if err != nil || ttl < MinTTL || ttl > MaxTTL {
 			return badRequest("ttl=%s: write a time from %v to %v, as in 10s", text, MinTTL, MaxTTL)
 		}
 	}

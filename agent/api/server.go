@@ -316,7 +316,8 @@ func bounded(r *http.Request) (context.Context, context.CancelFunc, error) {
 	timeout := defaultTimeout
 	if text := r.URL.Query().Get("timeout"); text != "" {
 		var err error
-		if timeout, err = time.ParseDuration(text); err != nil || timeout <= 0 || timeout > maxTimeout {
+		timeout, err = time.ParseDuration(text)
+		if err != nil || timeout <= 0 || timeout > maxTimeout {
 			return nil, nil, badRequest("timeout=%s: write a time up to %v, as in 5s", text, maxTimeout)
 		}
 	}

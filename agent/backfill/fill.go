@@ -114,7 +114,8 @@ func (f *Fill) lacks() bool { return !f.complete && f.answered < min(f.others, m
 
 // Request returns what the agent is asked that has its turn.
 func (f *Fill) Request() *Request {
-	if f.request.After = f.page; f.page == 0 {
+	f.request.After = f.page
+	if f.page == 0 {
 		f.request.Have = f.prefixes()
 	}
 	return &f.request
@@ -137,7 +138,8 @@ func (f *Fill) prefixes() (have []Count) {
 // Answer takes a page of the agent that was asked. Messages that were not asked for are
 // ignored.
 func (f *Fill) Answer(r *Reply) {
-	if f.heard(); !r.Known {
+	f.heard()
+	if !r.Known {
 		f.newcomer = f.newcomer || r.Since < f.request.Until
 		f.Pass()
 		return
@@ -152,7 +154,8 @@ func (f *Fill) Answer(r *Reply) {
 			f.take(m, len(b))
 		}
 	}
-	if f.page = r.Next; r.Next == 0 {
+	f.page = r.Next
+	if r.Next == 0 {
 		if r.Since <= f.request.From {
 			f.complete = f.complete || !r.Filling
 			if r.Held {
@@ -237,7 +240,8 @@ func merge(streams [][]retention.Message, compare func(a, b *retention.Message) 
 			}
 		}
 		messages = append(messages, streams[least][0])
-		if streams[least] = streams[least][1:]; len(streams[least]) == 0 {
+		streams[least] = streams[least][1:]
+		if len(streams[least]) == 0 {
 			streams = slices.Delete(streams, least, least+1)
 		}
 	}

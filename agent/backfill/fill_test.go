@@ -65,7 +65,8 @@ func (g *group) send(from int) {
 	g.sent[Stream{g.view, from}]++
 	for i, a := range g.agents {
 		if a.alive {
-			if a.waiting = append(a.waiting, m); i == from {
+			a.waiting = append(a.waiting, m)
+			if i == from {
 				a.flush(len(a.waiting))
 			}
 		}

@@ -114,7 +114,8 @@ func (f *FleetFill) Next(now time.Duration) (s Step[Source]) {
 	if len(f.queue) == 0 && (len(f.behind) == 0 || now >= askAgain) {
 		f.queue, f.zones = f.zones, nil
 	}
-	if s = f.step(now, len(f.behind) > 0 && f.missing() > 0); len(f.queue) == 0 && s.Wait > 0 {
+	s = f.step(now, len(f.behind) > 0 && f.missing() > 0)
+	if len(f.queue) == 0 && s.Wait > 0 {
 		f.queue, f.behind = f.behind, nil
 	}
 	return s
@@ -122,7 +123,8 @@ func (f *FleetFill) Next(now time.Duration) (s Step[Source]) {
 
 // Request returns what the source is asked that has its turn.
 func (f *FleetFill) Request() *FleetRequest {
-	if f.request.After = f.page; f.page == 0 {
+	f.request.After = f.page
+	if f.page == 0 {
 		f.request.Holes, f.request.Log = f.holes(), ""
 	}
 	return &f.request
@@ -168,7 +170,8 @@ func (f *FleetFill) Answer(r *FleetReply) {
 			f.take(m, len(b))
 		}
 	}
-	if f.page, f.request.Log = r.Next, r.Log; r.Next > 0 {
+	f.page, f.request.Log = r.Next, r.Log
+	if r.Next > 0 {
 		return
 	}
 	source := f.queue[0]

@@ -64,7 +64,8 @@ func (f *simFleet) send(t *rapid.T, from *zoned) {
 	m := retention.Message{From: -1, Fleet: true, Zone: o.Zone, FromID: o.ID, Incarnation: o.Incarnation, Index: f.sent[o], Time: time.Unix(int64(f.sent[o]), 0)}
 	for _, a := range f.agents {
 		if a.alive {
-			if a.waiting = append(a.waiting, m); a == from {
+			a.waiting = append(a.waiting, m)
+			if a == from {
 				f.flush(t, a, len(a.waiting))
 			}
 		}
@@ -108,9 +109,12 @@ func (f *simFleet) comeBack(t *rapid.T, a *zoned) {
 				a.first[o] = n + 1
 			}
 		}
-	} else if f.born[a.zone] = f.lives; new {
-		for o, n := range f.sent { // as a base tells it
-			a.first[o] = n + 1
+	} else {
+		f.born[a.zone] = f.lives
+		if new {
+			for o, n := range f.sent { // as a base tells it
+				a.first[o] = n + 1
+			}
 		}
 	}
 	if fill := a.origins.Enter("fleet", f.born[a.zone], before, a.limits); fill != nil {
@@ -193,7 +197,8 @@ func (f *simFleet) answer(t *rapid.T, a *zoned, fill *FleetFill) {
 		f.flush(t, a, len(a.waiting))
 	}
 	reply := a.origins.Reply(r)
-	if reply.Log = a.log.Epoch(); r.Log != reply.Log {
+	reply.Log = a.log.Epoch()
+	if r.Log != reply.Log {
 		r.After = 0
 	}
 	reply.Next = a.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(reply), func(m *retention.Message) bool {

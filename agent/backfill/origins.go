@@ -129,7 +129,8 @@ func (o *Origins) Enter(fleet string, born uint64, before []Sent, limits retenti
 		return nil
 	}
 	fill := NewFleetFill(holes, limits)
-	if fill.born = born; o.born != born {
+	fill.born = born
+	if o.born != born {
 		fill.unsure, fill.request.Beyond, fill.request.Have = true, true, o.sent()
 	}
 	return fill

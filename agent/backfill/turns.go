@@ -54,7 +54,8 @@ func (t *turns[T]) step(now time.Duration, more bool) (s Step[T]) {
 // Failed says that the agent has not answered: it is gone, or may answer when it is asked again.
 // Failed reports whether it is given up.
 func (t *turns[T]) Failed(now time.Duration, gone bool) bool {
-	if t.failures++; !gone && t.failures < maxFailures {
+	t.failures++
+	if !gone && t.failures < maxFailures {
 		t.retry = now + askAgain
 		return false
 	}

@@ -23,7 +23,8 @@ func TestTurnsEnd(t *testing.T) {
 		s := turns.step(now, more)
 		for ; s != (Step[int]{}); s = turns.step(now, more) {
 			if !s.Ask {
-				if now += s.Wait; now > time.Hour {
+				now += s.Wait
+				if now > time.Hour {
 					t.Fatal("the asking does not end")
 				}
 				continue

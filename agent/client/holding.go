@@ -98,7 +98,8 @@ func (h *Holding) watch(ctx context.Context, until time.Time) {
 		}
 		select {
 		case r := <-renewed:
-			if until = r.until; !r.refused {
+			until = r.until
+			if !r.refused {
 				h.until.Store(&until)
 				select {
 				case h.renewed <- struct{}{}:

@@ -96,7 +96,8 @@ func readEvent(lines *bufio.Scanner) (e Event, err error) {
 	if err != nil {
 		return e, err
 	}
-	if e.ID = id; name == "" {
+	e.ID = id
+	if name == "" {
 		return e, nil // where the subscription begins
 	}
 	return e, e.decode(name, data)

@@ -25,7 +25,8 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		Expect: c.Expect, DataDir: c.DataDir, HeartbeatInterval: c.HeartbeatInterval, SuspicionTimeout: c.SuspicionTimeout,
 	}
 	var err error
-	if g.Meta, err = c.Meta(version); err != nil {
+	g.Meta, err = c.Meta(version)
+	if err != nil {
 		return g, err
 	}
 	if c.SecretFile != "" {
@@ -35,7 +36,8 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		g.SecretFile = c.SecretFile
 	}
 	if c.TLSCA != "" {
-		if g.TLS, err = pleach.TLSFiles(c.TLSCert, c.TLSKey, c.TLSCA); err != nil {
+		g.TLS, err = pleach.TLSFiles(c.TLSCert, c.TLSKey, c.TLSCA)
+		if err != nil {
 			return g, fmt.Errorf("tls-ca, tls-cert and tls-key: %w", err)
 		}
 		g.HostCertificates, g.DenyFile = c.TLSHostCertificates, c.DenyFile
@@ -155,7 +157,8 @@ func readLine(file string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b = bytes.TrimRight(b, "\r\n"); len(b) == 0 {
+	b = bytes.TrimRight(b, "\r\n")
+	if len(b) == 0 {
 		return nil, fmt.Errorf("%s is empty", file)
 	}
 	return b, nil

@@ -109,7 +109,8 @@ func (j *Journal) Read(snapshot, record func([]byte) error) error {
 // Resume goes on in the last segment, after Read. It returns false if that is full, damaged for
 // good, or not there: then a segment has to be begun.
 func (j *Journal) Resume() bool {
-	if j.end(); len(j.files) == 0 {
+	j.end()
+	if len(j.files) == 0 {
 		return false
 	}
 	current := j.files[len(j.files)-1]
@@ -118,7 +119,8 @@ func (j *Journal) Resume() bool {
 		return false
 	}
 	info, err := f.Stat()
-	if j.open = f; err != nil || info.Size() != current.size || current.size == 0 || j.Full() {
+	j.open = f
+	if err != nil || info.Size() != current.size || current.size == 0 || j.Full() {
 		j.end()
 	}
 	return j.open != nil
@@ -178,7 +180,8 @@ func (j *Journal) Append(records ...[]byte) error {
 func (j *Journal) trim() (err error) {
 	var newer int64
 	for i := len(j.files) - 1; i > 0; i-- {
-		if newer += j.files[i].size; newer < j.limit {
+		newer += j.files[i].size
+		if newer < j.limit {
 			continue
 		}
 		for _, f := range j.files[:i] {

@@ -127,7 +127,8 @@ func (s *Store) apply(c *command) (verdict, uint64) {
 		return verdictFull, old.Version
 	}
 	s.version = max(s.version+1, c.floor)
-	if s.bytes = size; c.op == opPut {
+	s.bytes = size
+	if c.op == opPut {
 		s.bytes += len(c.key) + len(c.value)
 		s.entries[c.key] = Entry{c.key, c.value, s.version}
 	}

@@ -77,7 +77,8 @@ func ParseFault(kind FaultKind, text string) (Fault, error) {
 		return wrong("only a stop has an end")
 	}
 	if limited {
-		if f.Lasts, err = parseTime(lasts); err != nil {
+		f.Lasts, err = parseTime(lasts)
+		if err != nil {
 			return wrong(err.Error())
 		}
 		if f.Lasts == 0 {
@@ -98,11 +99,13 @@ func (f *Fault) parseWhen(text string) (lasts string, limited bool, err error) {
 	if end < 2 {
 		return "", false, errors.New("there is no regular expression between two slashes")
 	}
-	if f.Line, err = regexp.Compile(text[1:end]); err != nil {
+	f.Line, err = regexp.Compile(text[1:end])
+	if err != nil {
 		return "", false, err
 	}
 	text = text[end+1:]
-	if lasts, limited = strings.CutPrefix(text, "+"); !limited && text != "" {
+	lasts, limited = strings.CutPrefix(text, "+")
+	if !limited && text != "" {
 		return "", false, fmt.Errorf("%q follows the regular expression", text)
 	}
 	return lasts, limited, nil

@@ -98,7 +98,8 @@ func (h *Hosts) Fill(size int) (int, error) {
 		if size > 0 {
 			h.List[i].Slots = min(h.List[i].Slots, size-slots)
 		}
-		if slots += h.List[i].Slots; slots == size {
+		slots += h.List[i].Slots
+		if slots == size {
 			h.List = h.List[:i+1]
 			break
 		}

@@ -103,7 +103,8 @@ func (r *running) handleReport(t report) {
 		if err != nil || err2 != nil || rank < 0 || rank >= r.Size || view <= m.views[rank] {
 			return // or another process has told it
 		}
-		if m.views[rank] = view; words[0] == "back" {
+		m.views[rank] = view
+		if words[0] == "back" {
 			m.removed[rank], m.anew[rank] = nil, false
 		} else if !m.anew[rank] {
 			r.remove(rank, view)

@@ -69,7 +69,8 @@ func (l *lines) Write(b []byte) (int, error) {
 		}
 		end = min(end, maxLine-len(l.partial))
 		l.partial = append(l.partial, b[:end]...)
-		if b = b[end:]; l.partial[len(l.partial)-1] == '\n' || len(l.partial) == maxLine {
+		b = b[end:]
+		if l.partial[len(l.partial)-1] == '\n' || len(l.partial) == maxLine {
 			l.flush()
 		}
 	}
@@ -85,7 +86,8 @@ func (l *lines) flush() {
 		l.whole(bytes.TrimRight(l.partial, "\r\n"))
 	}
 	l.output.line(l.to, l.rank, l.partial)
-	if l.partial = l.partial[:0]; cap(l.partial) > keepBuffer {
+	l.partial = l.partial[:0]
+	if cap(l.partial) > keepBuffer {
 		l.partial = nil
 	}
 }
@@ -99,7 +101,8 @@ func (o *Output) line(to *Stream, rank int, text []byte) {
 	if b[len(b)-1] != '\n' {
 		b = append(b, '\n')
 	}
-	if o.buffer = b; cap(b) > keepBuffer {
+	o.buffer = b
+	if cap(b) > keepBuffer {
 		o.buffer = nil
 	}
 	if _, err := to.Write(b); err != nil && to == &o.Stdout {

@@ -31,13 +31,15 @@ func start(c Command, env []string, files []*os.File) (_ *Process, err error) {
 	p := &Process{ended: make(chan struct{})}
 	defer func() {
 		closeAll(p.theirs)
-		if p.theirs = nil; err != nil {
+		p.theirs = nil
+		if err != nil {
 			closeAll(p.pipes)
 			p.CloseInput()
 		}
 	}()
 	if c.Program == "" {
-		if c.Program, err = os.Executable(); err != nil {
+		c.Program, err = os.Executable()
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +77,8 @@ func (p *Process) connect(c Command) (err error) {
 		case *os.File:
 			*s.stream = to
 		default:
-			if *s.stream, err = p.pipeTo(to); err != nil {
+			*s.stream, err = p.pipeTo(to)
+			if err != nil {
 				return err
 			}
 		}

@@ -182,7 +182,8 @@ func (h *remote) meet() error {
 	in := bufio.NewReader(h)
 	for read := 0; ; {
 		line, err := in.ReadString('\n')
-		if read += len(line); strings.TrimSpace(line) == greeting {
+		read += len(line)
+		if strings.TrimSpace(line) == greeting {
 			break
 		}
 		if err != nil {

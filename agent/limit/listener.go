@@ -126,7 +126,8 @@ func (l *Listener) remove(c *Conn) {
 	c.gone = true
 	l.n--
 	all := l.open[c.source]
-	if all = slices.Delete(all, slices.Index(all, c), slices.Index(all, c)+1); len(all) == 0 {
+	all = slices.Delete(all, slices.Index(all, c), slices.Index(all, c)+1)
+	if len(all) == 0 {
 		delete(l.open, c.source)
 		return
 	}

@@ -40,7 +40,8 @@ func (p *Pool) Take(source string, n int64) (free func(), ok bool) {
 func (p *Pool) Wait(ctx context.Context, source string, n int64) (free func(), ok bool) {
 	for {
 		freed := p.freed.Wait()
-		if free, ok = p.Take(source, n); ok || n > p.share {
+		free, ok = p.Take(source, n)
+		if ok || n > p.share {
 			return free, ok
 		}
 		select {
@@ -62,7 +63,8 @@ func (p *Pool) free(source string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used -= n
-	if p.by[source] -= n; p.by[source] == 0 {
+	p.by[source] -= n
+	if p.by[source] == 0 {
 		delete(p.by, source)
 	}
 	p.freed.Notify()

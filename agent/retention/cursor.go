@@ -239,7 +239,8 @@ func parseID(text string) (i id, err error) {
 	if len(parts) == 2 || len(parts) == 3 {
 		i.epoch = parts[0]
 		i.number, err = strconv.ParseUint(parts[1], 10, 63)
-		if i.filtered = len(parts) == 3; i.filtered && err == nil {
+		i.filtered = len(parts) == 3
+		if i.filtered && err == nil {
 			i.seen, err = strconv.ParseUint(parts[2], 10, 63)
 		}
 		if err == nil {

@@ -51,7 +51,8 @@ func (l *Log) Restore(s *State) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.epochs = s.Epochs; l.retained.Len() > 0 && l.next() == s.Next {
+	l.epochs = s.Epochs
+	if l.retained.Len() > 0 && l.next() == s.Next {
 		return nil
 	}
 	for l.retained.Len() > 0 {

@@ -112,7 +112,8 @@ func Load(file string) (*Rules, error) {
 	number := 0
 	for line := range strings.Lines(string(b)) {
 		number++
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
 			continue
 		}
 		if err := r.add(line); err != nil { // which has no token
@@ -182,7 +183,8 @@ func addID(to map[int]Set, name string, set Set, lookUp func(string) (string, er
 		if lookErr != nil {
 			return lookErr
 		}
-		if id, err = strconv.Atoi(text); err != nil {
+		id, err = strconv.Atoi(text)
+		if err != nil {
 			return err
 		}
 	}

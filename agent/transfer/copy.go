@@ -218,7 +218,8 @@ func (c *copying) askPeer(ctx context.Context, p *peer) error {
 		return err
 	}
 	p.answer, p.offered = a, true
-	if p.idle++; before.state != a.state || a.lacks.count < before.lacks.count {
+	p.idle++
+	if before.state != a.state || a.lacks.count < before.lacks.count {
 		p.idle = 0
 	}
 	if a.state == partial && p.idle >= maxIdle {
@@ -249,7 +250,8 @@ func (c *copying) request(ctx context.Context, p *peer, data []byte) (a answer, 
 	if err != nil || kind(data[0]) == chunk {
 		return a, err
 	}
-	if a, err = parseAnswer(reply, len(c.source.manifest.hashes)); err != nil {
+	a, err = parseAnswer(reply, len(c.source.manifest.hashes))
+	if err != nil {
 		return failure(err), nil
 	}
 	return a, nil

@@ -198,7 +198,8 @@ func TestCopiesUnderChurn(t *testing.T) {
 			wg.Go(func() {
 				steps := 0
 				r, err := from.service.CopyFile(context.Background(), names[i], ".", func(Progress) {
-					if steps++; steps%7 == 3 {
+					steps++
+					if steps%7 == 3 {
 						happen()
 					}
 				})

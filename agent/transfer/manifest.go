@@ -175,7 +175,8 @@ func cutString(b []byte) (s string, rest []byte, ok bool) {
 		return "", nil, false
 	}
 	n := int(binary.BigEndian.Uint16(b))
-	if b = b[2:]; len(b) < n {
+	b = b[2:]
+	if len(b) < n {
 		return "", nil, false
 	}
 	return string(b[:n]), b[n:], true

@@ -70,7 +70,8 @@ func (s *source) hash(ctx context.Context) error {
 			data := make([]byte, s.manifest.chunk)
 			for i := int(next.Add(1)) - 1; i < len(s.manifest.hashes) && errs[w] == nil; i = int(next.Add(1)) - 1 {
 				_, length := s.manifest.span(i)
-				if errs[w] = errors.Join(ctx.Err(), s.read(i, data[:length])); errs[w] == nil {
+				errs[w] = errors.Join(ctx.Err(), s.read(i, data[:length]))
+				if errs[w] == nil {
 					s.manifest.hashes[i] = sha256.Sum256(data[:length])
 				}
 			}

@@ -32,7 +32,8 @@ func locate(allowed []string, dir string) (base string, elements []string, err e
 	for _, base := range allowed {
 		relative := dir
 		if filepath.IsAbs(dir) {
-			if relative, err = filepath.Rel(base, dir); err != nil {
+			relative, err = filepath.Rel(base, dir)
+			if err != nil {
 				continue
 			}
 		}

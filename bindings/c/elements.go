@@ -282,7 +282,8 @@ type memory struct {
 
 // addParts has C see parts. Those that lie in the program's own memory, at in, are not pinned.
 func addParts[T any](m *memory, parts []part[T], in unsafe.Pointer) {
-	if m.count = len(parts); m.count == 0 {
+	m.count = len(parts)
+	if m.count == 0 {
 		return
 	}
 	m.parts = (*C.pleach_part)(C.calloc(C.size_t(len(parts)), C.size_t(unsafe.Sizeof(C.pleach_part{}))))

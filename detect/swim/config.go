@@ -89,7 +89,8 @@ func (c *Config) memberlist(self *detect.Member) (*memberlist.Config, error) {
 	m := memberlist.DefaultLANConfig()
 	m.Name = nodeName(self.Rank, self.Incarnation)
 	m.Label = self.Group
-	if m.SecretKey = c.Key; c.Key == nil {
+	m.SecretKey = c.Key
+	if c.Key == nil {
 		m.SecretKey = self.Key
 	}
 	m.ProbeInterval = timeout / probesPerTimeout
@@ -116,7 +117,8 @@ func (c *Config) addresses(m *memberlist.Config, self string) error {
 		if err != nil {
 			return fmt.Errorf("bind address: %w", err)
 		}
-		if m.BindPort = a.Port; len(a.IP) != 0 && !a.IP.IsUnspecified() {
+		m.BindPort = a.Port
+		if len(a.IP) != 0 && !a.IP.IsUnspecified() {
 			m.BindAddr = a.IP.String()
 		}
 	}

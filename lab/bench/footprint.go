@@ -44,7 +44,8 @@ func RestingFootprint(ctx context.Context) Footprint {
 		}
 		now := TakeFootprint()
 		change := max(now.Memory(), last.Memory()) - min(now.Memory(), last.Memory())
-		if last = now; change <= now.Memory()/restless {
+		last = now
+		if change <= now.Memory()/restless {
 			break
 		}
 	}

@@ -49,7 +49,8 @@ func NewTimeline(size, root protocol.Rank, o protocol.Time) (*Timeline, error) {
 
 // Add takes the next event of the run, in order of time.
 func (t *Timeline) Add(e logp.Event) {
-	if t.last = max(t.last, e.Time+t.o); t.last <= MaxTimelineSends*t.o {
+	t.last = max(t.last, e.Time+t.o)
+	if t.last <= MaxTimelineSends*t.o {
 		t.events = append(t.events, e)
 	}
 }

@@ -99,7 +99,8 @@ func (t tally) rows(members int) (rows []ApplicationRow) {
 func steps(all int, progress func(share float64)) func() {
 	done := 0
 	return func() {
-		if done++; progress != nil {
+		done++
+		if progress != nil {
 			progress(float64(done) / float64(all))
 		}
 	}

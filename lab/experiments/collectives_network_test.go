@@ -174,7 +174,8 @@ func (n *logpNetwork) receive(step int) (over []flight) {
 			continue
 		}
 		over = append(over, n.ports[rank][0])
-		if n.ports[rank] = n.ports[rank][1:]; len(n.ports[rank]) > 0 {
+		n.ports[rank] = n.ports[rank][1:]
+		if len(n.ports[rank]) > 0 {
 			n.beginReceive(step, rank)
 		}
 	}
@@ -185,7 +186,8 @@ func (n *logpNetwork) receive(step int) (over []flight) {
 		if n.gone[f.to] {
 			continue
 		}
-		if n.ports[f.to] = append(n.ports[f.to], f); len(n.ports[f.to]) == 1 {
+		n.ports[f.to] = append(n.ports[f.to], f)
+		if len(n.ports[f.to]) == 1 {
 			n.beginReceive(step, f.to)
 		}
 	}

@@ -85,7 +85,8 @@ func runJob[Report any](ctx context.Context, j *job) ([]*Report, error) {
 	for rank := range j.Members {
 		all.Go(func() {
 			report, err := run[rank](ctx)
-			if reports[rank] = report; err != nil && rank != j.Victim && !j.Fatal {
+			reports[rank] = report
+			if err != nil && rank != j.Victim && !j.Fatal {
 				errs[rank] = fmt.Errorf("rank %d: %w", rank, err)
 			}
 			if errs[rank] != nil || j.Fatal && rank == j.Victim {

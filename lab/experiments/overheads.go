@@ -91,7 +91,8 @@ func (o *Overheads) Measure(ctx context.Context) (overheads []OverheadRow, recov
 	steps := float64(len(workloads) + o.Trials*len(overheadCalls())*3)
 	done := 0
 	tell := func() {
-		if done++; o.Progress != nil {
+		done++
+		if o.Progress != nil {
 			o.Progress(float64(done) / steps)
 		}
 	}

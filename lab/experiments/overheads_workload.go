@@ -45,7 +45,8 @@ func (d *workload) run(ctx context.Context, w *pleach.World, die func()) (any, e
 	calls := make([]preparedCall, len(d.Cases))
 	for i, e := range d.Cases {
 		var err error
-		if calls[i], err = e.prepare(w); err != nil {
+		calls[i], err = e.prepare(w)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +71,8 @@ func (d *workload) run(ctx context.Context, w *pleach.World, die func()) (any, e
 			last.call = d.dying(last.call, r, die)
 		}
 		var err error
-		if r.Recovery, err = last.round(ctx, w); err != nil {
+		r.Recovery, err = last.round(ctx, w)
+		if err != nil {
 			return nil, fmt.Errorf("experiments: %+v, rank %d dies %s it: %w", d.Cases[0], d.Victim, d.Phase, err)
 		}
 	}

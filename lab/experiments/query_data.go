@@ -41,7 +41,8 @@ func (d *dataset) load(task int) (*partition, error) {
 	}
 	var p partition
 	for _, c := range p.columns() {
-		if b, err = c.cut(b); err != nil {
+		b, err = c.cut(b)
+		if err != nil {
 			return nil, fmt.Errorf("experiments: %s: %w", d.file(task), err)
 		}
 	}
@@ -174,7 +175,8 @@ func (c fixed[T]) cut(b []byte) (rest []byte, err error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	n := binary.LittleEndian.Uint64(b)
-	if b = b[8:]; n > uint64(len(b)/c.size) {
+	b = b[8:]
+	if n > uint64(len(b)/c.size) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	*c.values = make([]T, n)

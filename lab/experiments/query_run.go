@@ -118,7 +118,8 @@ func (p *queryProcess) partition(task int) (*partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.loaded[task] = one; task != p.Rank() {
+	p.loaded[task] = one
+	if task != p.Rank() {
 		p.report.Restored++
 	}
 	return one, nil

@@ -140,7 +140,8 @@ func (s *Scenario) gossip(c *broadcast.Config) error {
 	until, drain := s.GossipTime, s.Drain
 	if until == 0 {
 		var err error
-		if until, err = s.BestGossipTime(); err != nil {
+		until, err = s.BestGossipTime()
+		if err != nil {
 			return err
 		}
 	}

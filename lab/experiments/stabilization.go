@@ -161,7 +161,8 @@ func newMembers(size protocol.Rank, dead, flat int) ([]simulatedMember, error) {
 	for r := range members {
 		members[r] = simulatedMember{Machine: first, network: shared}
 		if r > 0 {
-			if members[r].Machine, err = first.Sibling(protocol.Rank(r), silence{}); err != nil {
+			members[r].Machine, err = first.Sibling(protocol.Rank(r), silence{})
+			if err != nil {
 				return nil, err
 			}
 		}

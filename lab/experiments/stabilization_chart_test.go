@@ -87,7 +87,8 @@ func stabilizationRows(t *testing.T) (table stabilizationTable) {
 		row := make(map[string]float64)
 		for i, name := range lines[0] {
 			var err error
-			if row[name], err = strconv.ParseFloat(line[i], 64); err != nil {
+			row[name], err = strconv.ParseFloat(line[i], 64)
+			if err != nil {
 				t.Fatal(err)
 			}
 		}

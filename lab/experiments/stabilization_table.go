@@ -56,7 +56,8 @@ func Stabilizations(ctx context.Context, size protocol.Rank, runs int, seed uint
 			Base: s.Base(2).Time(size), Contention: s.Contention(2).Time(size),
 		}
 		var err error
-		if row.Model, err = s.Model(); err != nil {
+		row.Model, err = s.Model()
+		if err != nil {
 			return rows, err
 		}
 		row.sum(results)

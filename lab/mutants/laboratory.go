@@ -120,7 +120,8 @@ func (l *laboratory) openLog() (err error) {
 	if l.log == "" {
 		return nil
 	}
-	if l.verdicts, err = os.OpenFile(l.log, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600); err != nil {
+	l.verdicts, err = os.OpenFile(l.log, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
 		return err
 	}
 	l.known = make(map[string]verdict)

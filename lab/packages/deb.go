@@ -56,7 +56,8 @@ func debFiles(files []file) (installed []file, err error) {
 		case strings.HasPrefix(f.path, "etc/"):
 		case strings.HasPrefix(f.path, "share/man/"):
 			f.path = "usr/" + f.path + ".gz"
-			if f.data, err = compress(f.data); err != nil {
+			f.data, err = compress(f.data)
+			if err != nil {
 				return nil, err
 			}
 		case strings.HasPrefix(f.path, "share/zsh/"):

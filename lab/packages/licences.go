@@ -36,7 +36,8 @@ func (b *build) licences(binary string) (files []file, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if files, err = licencesIn(goRoot, "std"); err != nil {
+	files, err = licencesIn(goRoot, "std")
+	if err != nil {
 		return nil, err
 	}
 	for _, m := range info.Deps {

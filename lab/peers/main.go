@@ -100,7 +100,8 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 		return nil, err
 	}
 	var err error
-	if c.config.Systems, err = program.Choose(*systems, names); err != nil {
+	c.config.Systems, err = program.Choose(*systems, names)
+	if err != nil {
 		return nil, err
 	}
 	for text := range strings.SplitSeq(*members, ",") {

@@ -85,7 +85,8 @@ func startMemberlist(ctx context.Context, members int, arrived func(int, []byte)
 		c := gossipConfig(rank)
 		c.Delegate = m
 		var err error
-		if m.list, err = memberlist.Create(c); err != nil {
+		m.list, err = memberlist.Create(c)
+		if err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
 		g = append(g, m)

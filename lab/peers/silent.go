@@ -73,7 +73,8 @@ func runSilent(ctx context.Context, args []string, out, errOut io.Writer) error 
 		return err
 	}
 	var err error
-	if c.Systems, err = program.Choose(*systems, names); err != nil {
+	c.Systems, err = program.Choose(*systems, names)
+	if err != nil {
 		return err
 	}
 	show, clear := progress(errOut, c.Members, c.Runs*len(c.Systems))

@@ -46,7 +46,8 @@ func silentNATS(ctx context.Context, w *silent.Worker) (silent.Member, error) {
 	}
 	m := &oneNATS{}
 	if w.Place.Rank == 0 {
-		if m.server, err = newNATS(port); err != nil {
+		m.server, err = newNATS(port)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +131,8 @@ func silentMemberlist(config func(rank int) *memberlist.Config) func(context.Con
 		m := newGossiper(int(w.Place.Rank), len(w.Place.Addresses), func(_ int, payload []byte) { w.Take(payload) })
 		c := config(m.rank)
 		c.BindPort, c.AdvertisePort, c.Delegate = port, port, m
-		if m.list, err = memberlist.Create(c); err != nil {
+		m.list, err = memberlist.Create(c)
+		if err != nil {
 			return nil, err
 		}
 		return oneGossiper{m}, retry(ctx, func() error { return m.meet(w.Place.Addresses) })

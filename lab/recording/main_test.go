@@ -35,7 +35,8 @@ func TestDemoIsDrawnFromItsRecording(t *testing.T) {
 	}
 	for _, line := range strings.Split(string(got), "\n") { // the commands are those of the README
 		if _, command, ok := strings.Cut(line, ">$ "); ok {
-			if command = strings.TrimSuffix(command, "</text>"); !strings.Contains(string(readme), "$ "+command+"\n") {
+			command = strings.TrimSuffix(command, "</text>")
+			if !strings.Contains(string(readme), "$ "+command+"\n") {
 				t.Errorf("the README does not have the command %q", command)
 			}
 		}

@@ -29,7 +29,8 @@ func write(root, dir string) error {
 		return err
 	}
 	for name, page := range map[string]func(string) (string, error){"python": pythonPage, "agent": agentPage} {
-		if pages[name], err = page(root); err != nil {
+		pages[name], err = page(root)
+		if err != nil {
 			return err
 		}
 	}

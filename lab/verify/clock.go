@@ -145,7 +145,8 @@ func build(source, name, program string, replaced map[string]string, flags ...st
 		return err
 	}
 	defer os.Remove(program + ".overlay")
-	if program, err = filepath.Abs(program); err != nil {
+	program, err = filepath.Abs(program)
+	if err != nil {
 		return err
 	}
 	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-overlay", program+".overlay", "-o", program, name)...)

@@ -131,7 +131,8 @@ func checkJob(tasks int, histories []*history, s *summary) (violations []violati
 	for _, h := range histories {
 		last := int64(0)
 		for _, e := range h.events {
-			if last = e.At; e.Type != evResult {
+			last = e.At
+			if e.Type != evResult {
 				continue
 			}
 			s.results++

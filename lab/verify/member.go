@@ -72,7 +72,8 @@ const (
 
 func runMember(c memberConfig) (err error) {
 	m := &member{memberConfig: c, random: rand.New(rand.NewPCG(c.seed, 7)), store: store{filepath.Join(c.dir, "store"), make(map[int]cached), sync.Mutex{}}}
-	if m.journal, err = openJournal(filepath.Join(c.dir, c.process+".jsonl")); err != nil {
+	m.journal, err = openJournal(filepath.Join(c.dir, c.process+".jsonl"))
+	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -132,7 +133,8 @@ func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []s
 	}
 	m.group.Handle("register", m.serveRequest)
 	m.do, m.pause = m.route, callPause
-	if m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: time.Second}); err != nil {
+	m.shards, err = shard.New(m.group, shard.Config{Partitions: partitions, Lease: time.Second})
+	if err != nil {
 		return w, err
 	}
 	return work{

@@ -41,7 +41,8 @@ func newPlan(rng *rand.Rand, kind string, members int, limit time.Duration) (pla
 		if rng.IntN(2) == 0 { // so that there are many faults in a round, and long ones
 			a.For /= 4
 		}
-		if past += a.Pause + a.For; past > limit {
+		past += a.Pause + a.For
+		if past > limit {
 			return plan
 		}
 		plan = append(plan, a)

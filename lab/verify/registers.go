@@ -135,7 +135,8 @@ func (s *store) exchange(key int, token uint64, change func(old string) string) 
 	var highest uint64
 	number, old, _ := strings.Cut(string(text[:n]), " ")
 	if n > 0 {
-		if highest, err = strconv.ParseUint(number, 10, 64); err != nil {
+		highest, err = strconv.ParseUint(number, 10, 64)
+		if err != nil {
 			return err
 		}
 	}

@@ -100,7 +100,8 @@ func TestGroupsAfterPlannedStops(t *testing.T) {
 				self := *e.Self
 				e.Self = &self
 			}
-			if e.Until += 100; e.Type == evServe {
+			e.Until += 100
+			if e.Type == evServe {
 				e.Token += 10
 			}
 			e.From = strings.Replace(e.From, "#1", "#12", 1)

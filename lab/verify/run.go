@@ -118,7 +118,8 @@ func (c *config) shrunk(wrong *violationsError) error {
 // runRound runs one group from its beginning to its end, and checks its histories.
 func (c *config) runRound(seed uint64, s *summary) error {
 	r := &round{config: *c, seed: seed, dir: filepath.Join(c.dir, fmt.Sprint("seed-", seed))}
-	if r.kind = kindOf(seed); r.kind == agents {
+	r.kind = kindOf(seed)
+	if r.kind == agents {
 		r.members = agentsOf(seed)
 	}
 	r.hosts = make([]host, r.members)
@@ -169,7 +170,8 @@ type host struct {
 // play runs the group and the nemesis, and then the job, and returns what the processes have
 // seen.
 func (r *round) play() (group, job []*history, err error) {
-	if r.network, err = newNetwork(r.members); err != nil {
+	r.network, err = newNetwork(r.members)
+	if err != nil {
 		return nil, nil, err
 	}
 	defer r.network.remove()
@@ -197,7 +199,8 @@ func (r *round) play() (group, job []*history, err error) {
 	}
 	time.Sleep(12 * time.Second) // all are members again
 	_ = r.leave(nil)
-	if group, err = r.read(); err != nil {
+	group, err = r.read()
+	if err != nil {
 		return nil, nil, err
 	}
 	if r.kind == folders {

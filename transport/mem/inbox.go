@@ -80,7 +80,8 @@ func (m *member) release(e *event) bool {
 	if l := e.link; l != nil {
 		l.queued -= cost(e.frame)
 		// At half, so that Writable is not called for each single frame.
-		if writable = l.full && l.queued <= m.net.queueBytes/2; writable {
+		writable = l.full && l.queued <= m.net.queueBytes/2
+		if writable {
 			l.full = false
 		}
 	}

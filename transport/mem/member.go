@@ -85,7 +85,8 @@ func (m *member) send(to protocol.Rank, frame []byte) error {
 	}
 	if l == nil {
 		var err error
-		if l, err = m.connect(to); err != nil {
+		l, err = m.connect(to)
+		if err != nil {
 			return err
 		}
 	}

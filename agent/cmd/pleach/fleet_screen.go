@@ -66,7 +66,8 @@ func writeZones(b *strings.Builder, f *api.Fleet) {
 		z := &f.Zones[i]
 		lead, delegates := "-", []string{}
 		for _, d := range z.Delegates {
-			if delegates = append(delegates, cli.Printable(d.ID)); d.Lead {
+			delegates = append(delegates, cli.Printable(d.ID))
+			if d.Lead {
 				lead = cli.Printable(d.ID)
 			}
 		}
@@ -151,7 +152,8 @@ func writeWorstLinks(b *strings.Builder, f *api.Fleet) {
 	all := 0
 	for i := range f.Zones {
 		for _, l := range f.Zones[i].Links {
-			if all++; !l.Connected || l.Lag > screenLag || l.Heard < 0 || l.Heard > screenLate {
+			all++
+			if !l.Connected || l.Lag > screenLag || l.Heard < 0 || l.Heard > screenLate {
 				bad = append(bad, pair{f.Zones[i].Zone, l})
 			}
 		}

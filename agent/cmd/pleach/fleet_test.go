@@ -80,10 +80,14 @@ func (m *fleetMachine) awaitZones(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		f, err := m.client().Fleet(ctx)
 		cancel()
-		if last = f; err != nil || !wholeFleet(&f) {
+		last = f
+		if err != nil || !wholeFleet(&f) {
 			whole = 0
-		} else if whole++; whole == 20 {
-			return
+		} else {
+			whole++
+			if whole == 20 {
+				return
+			}
 		}
 	}
 	text, _ := json.Marshal(last)

@@ -93,7 +93,8 @@ func (g *groupFlags) config() (pleach.Config, error) {
 		return c, nil
 	}
 	var err error
-	if c.TLS, err = pleach.TLSFiles(g.cert, g.key, g.ca); err != nil {
+	c.TLS, err = pleach.TLSFiles(g.cert, g.key, g.ca)
+	if err != nil {
 		return c, fmt.Errorf("--tls-ca, --tls-cert and --tls-key: %w", err)
 	}
 	return c, nil

@@ -225,7 +225,8 @@ func (k *kvCommand) writeChange(out io.Writer, c *api.Change) error {
 	if err := k.print(out, c, text); err != nil {
 		return err
 	}
-	if k.count--; k.count == 0 {
+	k.count--
+	if k.count == 0 {
 		return errEnough
 	}
 	return nil

@@ -147,7 +147,8 @@ func (l *listenCommand) event(ctx context.Context, e *client.Event) error {
 		return cli.Failure(err)
 	}
 	if (e.Message != nil || e.Group != nil) && l.count > 0 {
-		if l.count--; l.count == 0 {
+		l.count--
+		if l.count == 0 {
 			return errEnough
 		}
 	}

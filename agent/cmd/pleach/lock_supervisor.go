@@ -103,7 +103,8 @@ func runSupervisor(orders <-chan order, warning syscall.Signal, program string, 
 			if !ok {
 				return exitLost, nil
 			}
-			if until = max(until, o.until); o.signal != 0 {
+			until = max(until, o.until)
+			if o.signal != 0 {
 				group.signal(o.signal)
 			}
 		}

@@ -265,7 +265,8 @@ func TestCommandsUnderALock(t *testing.T) {
 		if want := fmt.Sprintf("processes of the command cannot be ended: [%d]", other); code != 0 || !strings.Contains(out, want) {
 			t.Errorf("exit code %d, %q does not contain %q", code, out, want)
 		}
-		if code, out = run(lock("--try", "--", "true")); code != exitNotLocked {
+		code, out = run(lock("--try", "--", "true"))
+		if code != exitNotLocked {
 			t.Errorf("another one gets the lock at once: exit code %d: %s", code, out)
 		}
 		_ = syscall.Kill(other, syscall.SIGKILL)

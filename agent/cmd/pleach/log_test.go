@@ -334,7 +334,8 @@ func TestListenTellsWhatIsMissing(t *testing.T) {
 		for deadline := time.Now().Add(time.Minute); slices.Max(victim.numbers(sender)) < n && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		}
 		got := victim.numbers(sender)
-		if heard += len(got); !slices.IsSorted(got) || len(slices.Compact(got)) < len(victim.numbers(sender)) {
+		heard += len(got)
+		if !slices.IsSorted(got) || len(slices.Compact(got)) < len(victim.numbers(sender)) {
 			t.Errorf("of %s: %v", sender, got)
 		}
 	}
@@ -347,7 +348,8 @@ func TestListenTellsWhatIsMissing(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
-		if missing += e.Missing + e.Count; e.Event == api.EventGap && e.Missing > 0 {
+		missing += e.Missing + e.Count
+		if e.Event == api.EventGap && e.Missing > 0 {
 			gaps++
 		}
 	}

@@ -266,7 +266,8 @@ func shellCommands(t *testing.T, id blockID) (commands []testutil.PrintedCommand
 			command += line
 			complete := exec.Command("bash", "-n", "-c", command).Run() == nil
 			if complete && !strings.HasSuffix(command, "\\\n") {
-				if command = strings.TrimSpace(command); command != "" {
+				command = strings.TrimSpace(command)
+				if command != "" {
 					commands = append(commands, testutil.PrintedCommand{Line: command})
 				}
 				command = ""

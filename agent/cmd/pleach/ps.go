@@ -77,7 +77,8 @@ func (p *psCommand) run(cmd *cobra.Command, addresses []string) error {
 		c.Group, addresses = job.Group, job.Addresses
 	}
 	if job := jobAt(ps.FindJobs("/proc", c.Group), addresses); job != nil {
-		if c.Group = job.Group; c.TLS == nil && c.Secret == nil && c.SecretFile == "" {
+		c.Group = job.Group
+		if c.TLS == nil && c.Secret == nil && c.SecretFile == "" {
 			c.Secret = job.Secret
 		}
 	}

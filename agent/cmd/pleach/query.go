@@ -60,7 +60,8 @@ func (q *queryCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	var input []byte
 	if len(args) > 1 || q.input.file != "" {
-		if input, err = q.input.read(cmd, args[1:]); err != nil {
+		input, err = q.input.read(cmd, args[1:])
+		if err != nil {
 			return err
 		}
 	}

@@ -124,7 +124,8 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	program := args[0] // other hosts look for it themselves
 	if hosts == nil {
-		if program, err = exec.LookPath(args[0]); err != nil {
+		program, err = exec.LookPath(args[0])
+		if err != nil {
 			return fmt.Errorf("cannot run %s: %w", args[0], errors.Unwrap(err))
 		}
 	}

@@ -27,7 +27,8 @@ func writeRunReport(w io.Writer, r *launch.Report) {
 			continue
 		}
 		unsuccessful++
-		if ranks[o.Text] = append(ranks[o.Text], o.Rank); len(ranks[o.Text]) == 1 {
+		ranks[o.Text] = append(ranks[o.Text], o.Rank)
+		if len(ranks[o.Text]) == 1 {
 			texts = append(texts, o.Text)
 		}
 	}

@@ -93,7 +93,8 @@ func rotateSecret(file string, step func([][]byte) ([][]byte, error)) error {
 	if err != nil {
 		return err
 	}
-	if secrets, err = step(secrets); err != nil {
+	secrets, err = step(secrets)
+	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	info, err := os.Stat(file)

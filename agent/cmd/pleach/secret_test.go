@@ -109,7 +109,8 @@ func TestEvictCommand(t *testing.T) {
 	groups := map[string]*pleach.Group{"a": a}
 	for _, id := range []string{"b", "c"} {
 		c.ID = id
-		if groups[id], err = pleach.Join(t.Context(), c, a.Self().Address); err != nil {
+		groups[id], err = pleach.Join(t.Context(), c, a.Self().Address)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

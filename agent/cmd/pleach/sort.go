@@ -137,7 +137,8 @@ func parseKey(text string) (k samplesort.Key, err error) {
 	options := text[len(fields):]
 	k.Numeric, k.Reverse = strings.Contains(options, "n"), strings.Contains(options, "r")
 	first, last, several := strings.Cut(fields, ",")
-	if k.Field, err = strconv.Atoi(first); err == nil && several {
+	k.Field, err = strconv.Atoi(first)
+	if err == nil && several {
 		k.Last, err = strconv.Atoi(last)
 	}
 	if err != nil || k.Field < 1 || several && k.Last < k.Field {

@@ -120,7 +120,8 @@ func (s *statusCommand) ask(ctx context.Context, agent *client.Client) (func(io.
 	}
 	var j statusJSON
 	var err error
-	if j.Status, err = agent.Status(ctx); err == nil {
+	j.Status, err = agent.Status(ctx)
+	if err == nil {
 		j.Members, err = agent.Members(ctx)
 	}
 	return func(out io.Writer) error {

@@ -197,7 +197,8 @@ func (s *statusScreen) writeMembers(b *strings.Builder) {
 	slices.SortStableFunc(members, func(x, y api.Member) int { return urgent(&y) - urgent(&x) })
 	shown := len(members)
 	if !s.all && shown > screenMembers {
-		if shown = slices.IndexFunc(members, func(m api.Member) bool { return urgent(&m) == 0 }); shown < 0 || shown > screenMembers {
+		shown = slices.IndexFunc(members, func(m api.Member) bool { return urgent(&m) == 0 })
+		if shown < 0 || shown > screenMembers {
 			shown = screenMembers
 		}
 	}

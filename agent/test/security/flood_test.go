@@ -50,7 +50,8 @@ func (v victim) run() {
 	c := pleach.Config{Group: group, ID: "a", Listen: "127.0.0.1:0", Secret: v.Secret}
 	if v.TLS != nil {
 		var err error
-		if c.TLS, err = v.TLS.TLS(); err != nil {
+		c.TLS, err = v.TLS.TLS()
+		if err != nil {
 			panic(err)
 		}
 	}
@@ -348,7 +349,8 @@ func checkFlood(t *testing.T, pid string, before, most int) figures {
 	began, open := time.Now(), 0
 	for time.Since(began) < 10*time.Second {
 		descriptors, err := os.ReadDir("/proc/" + pid + "/fd")
-		if open = len(descriptors); err == nil && open <= maxDescriptors {
+		open = len(descriptors)
+		if err == nil && open <= maxDescriptors {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)

@@ -305,7 +305,8 @@ func TestSecurityHolesCoverTheTables(t *testing.T) {
 		if c.may {
 			continue
 		}
-		if no++; !covered[c.name] {
+		no++
+		if !covered[c.name] {
 			t.Errorf("no hole opens %s", c.name)
 		}
 	}
@@ -366,7 +367,8 @@ func openCells(binary string, holes []string, cells []cell) (open map[string]boo
 	var names [2][]string
 	for _, c := range cells {
 		for i, part := range strings.Split(c.name, "/")[:2] {
-			if part = regexp.QuoteMeta(strings.ReplaceAll(part, " ", "_")); !slices.Contains(names[i], part) {
+			part = regexp.QuoteMeta(strings.ReplaceAll(part, " ", "_"))
+			if !slices.Contains(names[i], part) {
 				names[i] = append(names[i], part)
 			}
 		}

@@ -42,7 +42,8 @@ func (p memberProcess) run() {
 	c := pleach.Config{Group: group, ID: p.ID, Listen: "127.0.0.1:0", SecretFile: p.SecretFile, DenyFile: p.DenyFile}
 	if p.TLS != nil {
 		var err error
-		if c.TLS, err = p.TLS.TLS(); err != nil {
+		c.TLS, err = p.TLS.TLS()
+		if err != nil {
 			panic(err)
 		}
 	}
@@ -205,7 +206,8 @@ func TestSecurityRevokedProcesses(t *testing.T) {
 	honest, ids, seed := []*testutil.Process(nil), []string{"a", "b", "c", "d"}, ""
 	for i, id := range ids {
 		p, address := startMember(t, memberProcess{ID: id, Seed: seed, DenyFile: deny, TLS: issue(id, int64(1+i))})
-		if honest = append(honest, p); seed == "" {
+		honest = append(honest, p)
+		if seed == "" {
 			seed = address
 		}
 	}

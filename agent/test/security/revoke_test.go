@@ -173,7 +173,8 @@ func TestSecurityRevokedAndEvicted(t *testing.T) {
 				write(t, deny, list)
 			}
 			took, cause := gone(t, from, honest, id)
-			if slowest[way] = max(slowest[way], took); cause != want {
+			slowest[way] = max(slowest[way], took)
+			if cause != want {
 				t.Errorf("%s: %s is gone because %q", way, id, cause)
 			}
 			if way == "evict" {
@@ -343,7 +344,8 @@ func TestSecuritySecretRotates(t *testing.T) {
 	for i, m := range stay {
 		for from := range stay {
 			for from != i && got[i][from].Load() < sent[from].Load() {
-				if time.Sleep(10 * time.Millisecond); t.Failed() || m.group.Err() != nil {
+				time.Sleep(10 * time.Millisecond)
+				if t.Failed() || m.group.Err() != nil {
 					t.Fatalf("%s: %v", m.id, m.group.Err())
 				}
 			}

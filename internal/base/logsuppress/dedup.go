@@ -167,7 +167,8 @@ func bracketed(text string) int {
 		case '[':
 			depth++
 		case ']':
-			if depth--; depth == 0 {
+			depth--
+			if depth == 0 {
 				return i + 1
 			}
 		}

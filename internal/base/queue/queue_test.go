@@ -55,16 +55,19 @@ func TestTrimKeepsElementsAndSmallRings(t *testing.T) {
 	for i := range 8 {
 		q.Push(i)
 	}
-	if q.Trim(0); q.Len() != 8 || *q.At(7) != 7 {
+	q.Trim(0)
+	if q.Len() != 8 || *q.At(7) != 7 {
 		t.Fatalf("%d elements are left of 8", q.Len())
 	}
 	for range 8 {
 		q.Pop()
 	}
-	if q.Trim(8); len(q.ring) != 8 {
+	q.Trim(8)
+	if len(q.ring) != 8 {
 		t.Errorf("a ring of 8 is trimmed to %d, although 8 are allowed", len(q.ring))
 	}
-	if q.Trim(7); len(q.ring) != 0 {
+	q.Trim(7)
+	if len(q.ring) != 0 {
 		t.Errorf("an empty queue has a ring of %d, of at most 7", len(q.ring))
 	}
 }

@@ -51,7 +51,8 @@ func TestReaderOfAFickleStream(t *testing.T) {
 		for i, f := range sent {
 			asked := 0
 			head, body, err := nextInto(r, func(head []byte, size int) []byte {
-				if asked++; size != len(f) || len(head) != LongHead {
+				asked++
+				if size != len(f) || len(head) != LongHead {
 					t.Fatalf("seed %d: frame %d of %d bytes is announced with %d", seed, i, len(f), size)
 				}
 				return make([]byte, size-len(head))
@@ -174,7 +175,8 @@ func TestReaderWaitsForASlowStream(t *testing.T) {
 	for nothing, want := range map[int]error{99: nil, 100: io.ErrNoProgress} {
 		empty := nothing
 		r := NewReader(readFunc(func(p []byte) (int, error) {
-			if empty--; empty >= 0 {
+			empty--
+			if empty >= 0 {
 				return 0, nil
 			}
 			return copy(p, AppendFrame(nil, nil)), nil
@@ -204,7 +206,8 @@ func TestFieldsAtTheEndOfABody(t *testing.T) {
 		t.Errorf("4 GiB: %q", got)
 	}
 	d = NewDecoder([]byte("12345678rest"))
-	if d.Uint64(); d.Left() != 4 || string(d.Rest()) != "rest" || d.Left() != 0 {
+	d.Uint64()
+	if d.Left() != 4 || string(d.Rest()) != "rest" || d.Left() != 0 {
 		t.Errorf("%d bytes left", d.Left())
 	}
 }

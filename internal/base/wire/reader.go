@@ -70,7 +70,8 @@ func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.sparing = size >= LongFrame; !r.sparing || r.Ready() {
+	r.sparing = size >= LongFrame
+	if !r.sparing || r.Ready() {
 		head, err = r.cut(size)
 		return head, nil, err
 	}
@@ -78,7 +79,8 @@ func (r *Reader) NextInto(buffer func(head []byte, size int) []byte) (head, body
 		return nil, nil, err
 	}
 	head = r.buf[r.start+HeaderSize:][:LongHead:LongHead]
-	if r.body = buffer(head, size); r.body == nil {
+	r.body = buffer(head, size)
+	if r.body == nil {
 		head, err = r.cut(size)
 		return head, nil, err
 	}
@@ -179,7 +181,8 @@ func (r *Reader) fill(need int) error {
 		case n > 0:
 			empty = 0
 		default:
-			if empty++; empty == 100 {
+			empty++
+			if empty == 100 {
 				return io.ErrNoProgress
 			}
 		}

@@ -140,7 +140,8 @@ type pausing struct {
 var errPause = errors.New("no bytes at present")
 
 func (p *pausing) Read(b []byte) (int, error) {
-	if p.paused = !p.paused; p.paused {
+	p.paused = !p.paused
+	if p.paused {
 		return 0, errPause
 	}
 	return p.src.Read(b)
@@ -149,7 +150,8 @@ func (p *pausing) Read(b []byte) (int, error) {
 // nextInto calls NextInto until the stream has had all bytes of a frame.
 func nextInto(r *Reader, buffer func(head []byte, size int) []byte) (head, body []byte, err error) {
 	for {
-		if head, body, err = r.NextInto(buffer); err != errPause {
+		head, body, err = r.NextInto(buffer)
+		if err != errPause {
 			return head, body, err
 		}
 	}

@@ -200,7 +200,8 @@ func TestAdmitWaitsForTasksThatWereTakenOver(t *testing.T) {
 			default:
 			}
 			if canceled {
-				if cancel(); !errors.Is(<-waited, context.Canceled) {
+				cancel()
+				if !errors.Is(<-waited, context.Canceled) {
 					t.Error("the caller has waited in vain")
 				}
 				return

@@ -119,7 +119,8 @@ func TestLowWaterOfOthers(t *testing.T) {
 		view     uint32
 		low      uint64
 	}{{1, 3, 0, 0}, {2, 2, 1, 0}, {2, 2, 0, 2}, {2, 1, 0, 2}, {2, 9, 0, 3}} {
-		if report(step.from, step.finished, step.view); low(e) != step.low {
+		report(step.from, step.finished, step.view)
+		if low(e) != step.low {
 			t.Errorf("step %d: low-water mark %d, want %d", i, low(e), step.low)
 		}
 	}

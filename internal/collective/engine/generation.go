@@ -61,7 +61,8 @@ func (e *Engine) InstallMembers(view uint64, members []Member) {
 	g.install(view, members, e.config)
 	switch {
 	case g.candidacy != nil:
-		if e.checkCandidacy(); g.next == nil {
+		e.checkCandidacy()
+		if g.next == nil {
 			e.tellWaiting()
 		}
 	case e.err == nil:

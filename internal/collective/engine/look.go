@@ -91,7 +91,8 @@ func (l *looker) note(o outcome) {
 		l.pause, l.row = min(max(minPause, 2*l.pause), maxPause), 0
 		l.left = l.pause
 	case o == found:
-		if l.row++; l.row == successes {
+		l.row++
+		if l.row == successes {
 			l.pause, l.row = l.pause/2, 0
 		}
 	}

@@ -60,7 +60,8 @@ type polledLink struct {
 func (*polledLink) Send(context.Context, int, []byte, []byte) error { return nil }
 
 func (l *polledLink) Poll(from int) (received, ok bool) {
-	if l.polls++; l.polls == 3 {
+	l.polls++
+	if l.polls == 3 {
 		return true, l.engine.Receive(from, l.message) == nil
 	}
 	return false, true

@@ -81,7 +81,8 @@ func TestSlowestAreAccused(t *testing.T) {
 		}
 		e.mu.Lock()
 		for r := range 5 {
-			if e.peers.of(r).finished = 9; slices.Contains(c.behind, r) {
+			e.peers.of(r).finished = 9
+			if slices.Contains(c.behind, r) {
 				e.peers.of(r).finished = 0
 				c.asked(e.peers.of(r))
 			}

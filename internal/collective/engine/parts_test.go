@@ -289,7 +289,8 @@ func TestLogEntries(t *testing.T) {
 	if poisoned != 0 {
 		t.Error("it is still in use")
 	}
-	if l.Release(); poisoned != 1 {
+	l.Release()
+	if poisoned != 1 {
 		t.Error("it is not returned")
 	}
 	if size := (&logEntry{payload: Payload{Bytes: make([]byte, 10)}}).size(); size <= headerSize+10 {
@@ -308,7 +309,8 @@ func TestLogEntriesServeAgain(t *testing.T) {
 	p := &logEntries{}
 	for range 100 { // a pool may drop some
 		l := p.take()
-		if l.Release(); p.take() == l {
+		l.Release()
+		if p.take() == l {
 			return
 		}
 	}

@@ -21,7 +21,8 @@ func (e *Engine) handleProgress(from int, p *progressReport) {
 	if p.next >= s.next {
 		s.next, s.last = p.next, p.last
 	}
-	if s.holds, s.firstHeld = p.holds, p.firstHeld; s.holds {
+	s.holds, s.firstHeld = p.holds, p.firstHeld
+	if s.holds {
 		e.log.advanced.Notify() // a call that waits may have to fail
 	}
 	e.trimLog(p.lowWater)

@@ -106,7 +106,8 @@ func (e *Engine) handleMessage(o *callState, from int, m *taskMessage, p Payload
 // what this one has. If this process has not made the call yet, begin compares later.
 func (e *Engine) matches(o *callState, from int, call uint64, s Signature) bool {
 	peer := e.peers.of(from)
-	if peer.heard, peer.silent = true, false; call >= peer.next {
+	peer.heard, peer.silent = true, false
+	if call >= peer.next {
 		peer.next, peer.last = call+1, s
 	}
 	switch {
@@ -152,7 +153,8 @@ func (e *Engine) noteMismatch(o *callState, err error) {
 	if !ok {
 		return
 	}
-	if e.calls.mismatch = m; o != nil && o.returned && o.err == nil {
+	e.calls.mismatch = m
+	if o != nil && o.returned && o.err == nil {
 		e.calls.missed = m
 	}
 }

@@ -81,7 +81,8 @@ func (e *Engine) runSender() {
 			_ = e.config.Link.Send(e.ctx, m.to, m.head, m.body)
 		}
 		e.mu.Lock()
-		if e.sender.busy = false; !e.sender.pending() {
+		e.sender.busy = false
+		if !e.sender.pending() {
 			e.sender.idle.Notify()
 		}
 		e.mu.Unlock()

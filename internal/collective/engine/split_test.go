@@ -26,7 +26,8 @@ func TestSplitOwnersDoNotDependOnWhen(t *testing.T) {
 		for i := range len(views) + 1 {
 			if i == before {
 				task := &Task{engine: e, call: &callState{number: 3}}
-				if sub, err = task.Split(everyRank(8), 1); err != nil {
+				sub, err = task.Split(everyRank(8), 1)
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -74,7 +74,8 @@ func (e *Engine) accuseStuck(o *callState, now time.Duration) {
 		o.waited = 0
 		return
 	}
-	if o.waited += min(now-o.ticked, 2*slowCall); o.waited < timeout { // a longer tick shows that this process was late
+	o.waited += min(now-o.ticked, 2*slowCall)
+	if o.waited < timeout { // a longer tick shows that this process was late
 		return
 	}
 	for _, r := range missing {
@@ -99,7 +100,8 @@ func (e *Engine) accuseSlowest(o *callState, s Signature, since, now time.Durati
 	all := 0 // with those that may have caught up and were not heard
 	for _, r := range members {
 		if p := e.peers.of(r); r != e.config.Rank && p.finished <= e.log.lowWater && !p.holds {
-			if all++; p.behindSince(since, now, timeout) {
+			all++
+			if p.behindSince(since, now, timeout) {
 				behind = append(behind, r)
 			}
 		}

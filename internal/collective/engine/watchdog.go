@@ -69,7 +69,8 @@ func (e *Engine) checkSlowCalls() {
 		}
 		o.ticked = now
 	}
-	if w.running = open; open {
+	w.running = open
+	if open {
 		w.timer.Reset(slowCall)
 	}
 }

@@ -77,7 +77,8 @@ func TestRepairInAnyOrder(t *testing.T) {
 					i++
 					continue
 				}
-				if c, err = c.Shrink(ctx, Signature{Kind: Shrink, Mode: Report, Root: NoRoot, Length: NoLength}, 0); err != nil {
+				c, err = c.Shrink(ctx, Signature{Kind: Shrink, Mode: Report, Root: NoRoot, Length: NoLength}, 0)
+				if err != nil {
 					return err
 				}
 			}

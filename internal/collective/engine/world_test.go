@@ -331,7 +331,8 @@ func (r *results) set(round, task int, got, want uint64) {
 	if r.got == nil {
 		r.got = make(map[[2]int]uint64)
 	}
-	if r.got[[2]int{round, task}] = got; got != want {
+	r.got[[2]int{round, task}] = got
+	if got != want {
 		r.bad = append(r.bad, fmt.Sprintf("round %d, task %d: %d, want %d", round, task, got, want))
 	}
 }
@@ -348,7 +349,8 @@ func exchangeAll(ctx context.Context, c Comm, mode FailureMode, round int, r *re
 	return c.Do(ctx, s, func(t *Task) error {
 		sum, want := input(t.ID, round), uint64(0)
 		for task := range t.N {
-			if want += input(task, round); task == t.ID {
+			want += input(task, round)
+			if task == t.ID {
 				continue
 			}
 			if err := t.Send(task, 0, encoded(input(t.ID, round), 100)); err != nil {
@@ -382,7 +384,8 @@ func gatherAll(ctx context.Context, c Comm, mode FailureMode, round int, r *resu
 		}
 		sum, want := input(root, round), uint64(0)
 		for task := range t.N {
-			if want += input(task, round); task == root {
+			want += input(task, round)
+			if task == root {
 				continue
 			}
 			b, err := t.Receive(task, 0)
@@ -442,7 +445,8 @@ func TestRunThroughInAnyOrder(t *testing.T) {
 		first := rounds[seed%3]
 		w := runWorld(t, size, seed, func(w *world) {
 			w.config.KeepCalls = []int{0, 3}[seed/4%2]
-			if w.doom(120); seed%5 == 0 {
+			w.doom(120)
+			if seed%5 == 0 {
 				w.deaf[w.rng.IntN(size)] = 60
 			}
 		}, func(c Comm) error {

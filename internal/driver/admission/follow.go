@@ -55,7 +55,8 @@ func (f *followed[T]) look() (T, error) {
 		return f.value, f.failed
 	}
 	v, err := f.load()
-	if f.failed = err; err == nil { // otherwise the files are read again
+	f.failed = err
+	if err == nil { // otherwise the files are read again
 		f.value, f.stamps = v, stamps
 	}
 	return f.value, f.failed

@@ -286,10 +286,12 @@ func (g *Gate) shrink(now time.Time) {
 		if h.visits.Len() > 0 || h.waiting > 0 {
 			continue
 		}
-		if h.pay(now); least == nil || h.spent < least.spent {
+		h.pay(now)
+		if least == nil || h.spent < least.spent {
 			least = h
 		}
-		if seen++; seen == sample {
+		seen++
+		if seen == sample {
 			break
 		}
 	}

@@ -64,7 +64,8 @@ func (s *Slots) use(host string) *share {
 func (s *Slots) unuse(host string, h *share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h.users--; h.users == 0 {
+	h.users--
+	if h.users == 0 {
 		delete(s.hosts, host)
 	}
 }

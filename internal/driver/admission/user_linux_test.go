@@ -14,10 +14,12 @@ func connect(t *testing.T, address string) (client, server net.Conn) {
 		t.Skip(err)
 	}
 	defer l.Close()
-	if client, err = net.Dial("tcp", l.Addr().String()); err != nil {
+	client, err = net.Dial("tcp", l.Addr().String())
+	if err != nil {
 		t.Fatal(err)
 	}
-	if server, err = l.Accept(); err != nil {
+	server, err = l.Accept()
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close(); server.Close() })

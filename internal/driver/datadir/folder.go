@@ -115,7 +115,8 @@ func (d *Folder) Take(id string, nonce uint64) (saved, former *membership.Seat, 
 		return nil, nil, 0, fmt.Errorf("it belongs to member %q, and this process is %q", saved.Self.Identity, id)
 	}
 	if len(d.former) > 0 {
-		if former, err = membership.DecodeSeat(d.former); err != nil {
+		former, err = membership.DecodeSeat(d.former)
+		if err != nil {
 			return nil, nil, 0, err
 		}
 	}

@@ -34,7 +34,8 @@ func (v *Vote) Save(state []byte, sync bool) {
 		v.note(fmt.Errorf("the disk is slow: saving has begun at %s and goes on", began.Format(time.TimeOnly)))
 	})
 	v.Folder.SaveLater(state, sync, func(err error) {
-		if slow.Stop(); err != nil {
+		slow.Stop()
+		if err != nil {
 			v.note(err)
 		} else if took := time.Since(began); took > slowSave {
 			v.note(fmt.Errorf("the disk is slow: saving took %v", took.Round(time.Millisecond)))

@@ -231,7 +231,8 @@ func (p *Link) Flush(ctx context.Context) error {
 	a := new(attempt)
 	a.try = func() {
 		p.FlushAcks()
-		if a.err = nil; !p.Idle() {
+		a.err = nil
+		if !p.Idle() {
 			a.err = p2p.ErrBusy
 		}
 	}

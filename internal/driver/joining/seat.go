@@ -121,7 +121,8 @@ func (t *seat) report(r detect.Report) {
 // afterStep looks whether the seat is over, within node.Do.
 func (t *seat) afterStep(protocol.Time) {
 	answer, err := t.machine.Outcome()
-	if t.answer, t.over = answer, err != nil; answer != nil || t.over {
+	t.answer, t.over = answer, err != nil
+	if answer != nil || t.over {
 		notify.Signal(t.entry.changed)
 	}
 }
@@ -131,7 +132,8 @@ func (t *seat) afterStep(protocol.Time) {
 func (t *seat) outcome() (answer *membership.Answer, over bool) {
 	t.node.Look(func() {
 		v := t.machine.View()
-		if answer, over = t.answer, t.over; answer == nil && !over && t.where(&v) != t.addresses {
+		answer, over = t.answer, t.over
+		if answer == nil && !over && t.where(&v) != t.addresses {
 			t.setView(&v)
 		}
 	})

@@ -118,7 +118,8 @@ func New(c Config) *Node {
 	n.poller, _ = c.Transport.(transport.Poller)
 	if c.Program != nil {
 		d, ok := c.Transport.(transport.Dispatcher)
-		if n.beside = !ok; ok {
+		n.beside = !ok
+		if ok {
 			d.SetProgram(c.Program)
 		}
 	}
@@ -326,7 +327,8 @@ func (n *Node) step(from protocol.Rank, head, body []byte, last bool) {
 	if err := n.deliver(now, from, head, body); err != nil {
 		n.config.Logger.Warn("frame refused", "from", from, "error", err)
 	}
-	if n.pending = !last; last {
+	n.pending = !last
+	if last {
 		n.flush(now)
 	}
 }

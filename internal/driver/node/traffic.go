@@ -67,7 +67,8 @@ func (t *traffic) sent(to protocol.Rank, bytes int) {
 // connected notes that a peer is connected, or is not any more.
 func (t *traffic) connected(now protocol.Time, peer protocol.Rank, up bool) {
 	p := t.peer(peer)
-	if p.Connected = up; up {
+	p.Connected = up
+	if up {
 		p.Heard = now
 	}
 }

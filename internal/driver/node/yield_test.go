@@ -60,7 +60,8 @@ func TestWaitingGoroutinesRunBeforeTimers(t *testing.T) {
 		w := &witness{}
 		n := New(Config{Protocol: w})
 		go w.ran.Store(true)
-		if n.wake(); w.ranBefore.Load() {
+		n.wake()
+		if w.ranBefore.Load() {
 			return
 		}
 	}

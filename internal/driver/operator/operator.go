@@ -200,7 +200,8 @@ func (c *Client) Raise(ctx context.Context, address string) (control.ViewReply, 
 		_, err = c.Ask(ctx, address, control.Raise{Version: version})
 	}
 	for err == nil && v.View.Version < version {
-		if v, err = c.await(ctx, address, v.View.Number); err == nil {
+		v, err = c.await(ctx, address, v.View.Number)
+		if err == nil {
 			_, err = highestVersion(&v.View) // a process that prevents it may have joined meanwhile
 		}
 	}

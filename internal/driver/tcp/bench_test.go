@@ -94,7 +94,8 @@ func BenchmarkPingPong(b *testing.B) {
 		for i := range h {
 			h[i].receive = func(from protocol.Rank, frame []byte) {
 				if i == 0 {
-					if left--; left == 0 {
+					left--
+					if left == 0 {
 						over <- struct{}{}
 						return
 					}
@@ -136,7 +137,8 @@ func benchmarkThroughput(b *testing.B, size int) {
 	m := pair(b, func([2]*Transport) (h [2]funcHandler) {
 		h[0].writable = func() { writable <- struct{}{} }
 		h[1].receive = func(protocol.Rank, []byte) {
-			if left--; left == 0 {
+			left--
+			if left == 0 {
 				close(over)
 			}
 		}

@@ -99,7 +99,8 @@ func TestFrameIsCutAnywhere(t *testing.T) {
 			in := newShared(m, false, p.conn, func(*memory) {}).in
 			got := make([]byte, minRing)
 			n, err := in.get(got)
-			if got = append(got[minRing-cut:n], p.out.bytes...); err != nil || !bytes.Equal(got, whole) {
+			got = append(got[minRing-cut:n], p.out.bytes...)
+			if err != nil || !bytes.Equal(got, whole) {
 				t.Errorf("room for %d of %d bytes: %q, not %q, %v", cut, len(whole), got, whole, err)
 			}
 			m.release()

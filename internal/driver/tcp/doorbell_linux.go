@@ -60,7 +60,8 @@ func (b *doorbell) read(fd uintptr) bool {
 	var bytes [64]byte // More than one if the process was awake when the others came.
 	for {
 		r, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(&bytes)), uintptr(len(bytes)))
-		if b.n, b.errno = int(r), errno; errno != syscall.EINTR {
+		b.n, b.errno = int(r), errno
+		if errno != syscall.EINTR {
 			return errno != syscall.EAGAIN
 		}
 	}

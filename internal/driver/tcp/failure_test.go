@@ -356,7 +356,8 @@ func TestFailedWriteEndsTheConnection(t *testing.T) {
 		p := m[0].peer(1)
 		p.mu.Lock()
 		c := p.conn
-		if write(p, c); p.conn == c {
+		write(p, c)
+		if p.conn == c {
 			t.Errorf("%s: the connection is kept", name)
 		}
 		if n, err := c.writeSome([]byte("more")); n != 0 || err != net.ErrClosed {

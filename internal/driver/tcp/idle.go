@@ -170,7 +170,8 @@ func (r *regular) after(d time.Duration, do func()) {
 func (r *regular) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopped = true; r.timer != nil {
+	r.stopped = true
+	if r.timer != nil {
 		r.timer.Stop()
 	}
 }

@@ -247,10 +247,12 @@ func TestOnlyItsEndEndsAnAgreedClose(t *testing.T) {
 	p.out = p.t.newQueue()
 	closing := &conn{peer: p}
 	p.retiring = closing
-	if p.retired(&conn{peer: p}); p.retiring != closing {
+	p.retired(&conn{peer: p})
+	if p.retiring != closing {
 		t.Error("another connection has ended the agreed close")
 	}
-	if p.retired(closing); p.retiring != nil {
+	p.retired(closing)
+	if p.retiring != nil {
 		t.Error("the agreed close has not ended")
 	}
 }

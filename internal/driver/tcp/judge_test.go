@@ -86,10 +86,12 @@ func TestEarlyOnesTakeTurns(t *testing.T) {
 	default:
 		t.Error("the first one still waits")
 	}
-	if r.leave(1, first); r.early[1] != second {
+	r.leave(1, first)
+	if r.early[1] != second {
 		t.Error("the second one does not wait any more")
 	}
-	if r.leave(1, second); len(r.early) != 1 || r.early[2] != other {
+	r.leave(1, second)
+	if len(r.early) != 1 || r.early[2] != other {
 		t.Errorf("%d wait", len(r.early))
 	}
 }

@@ -114,7 +114,8 @@ func TestQueueLikeAList(t *testing.T) {
 				if q.push(&f, limit) != fits {
 					t.Fatalf("%d bytes wait, one of %d was taken: %v", before, f.size(), !fits)
 				}
-				if refused = refused || !fits; fits {
+				refused = refused || !fits
+				if fits {
 					header := wire.Header(f.size())
 					want = slices.Concat(want, header[:], f.head, f.body)
 				}
@@ -154,17 +155,20 @@ func TestQueueContinuesAFrame(t *testing.T) {
 	whole := slices.Concat(header[:], f.head, f.body)
 	for n := range whole {
 		q := &queue{buffers: &buffers{}}
-		if q.add(&f, n); !bytes.Equal(q.bytes, whole[n:]) || q.frames != 1 {
+		q.add(&f, n)
+		if !bytes.Equal(q.bytes, whole[n:]) || q.frames != 1 {
 			t.Errorf("without its first %d bytes: %q", n, q.bytes)
 		}
 	}
 	q := &queue{buffers: &buffers{}}
 	q.bytes = make([]byte, 2*corkBytes+1)
-	if q.skip(len(q.bytes)); q.bytes != nil {
+	q.skip(len(q.bytes))
+	if q.bytes != nil {
 		t.Error("an empty queue keeps much memory")
 	}
 	q.bytes = make([]byte, 2*corkBytes)
-	if q.skip(len(q.bytes)); q.bytes == nil {
+	q.skip(len(q.bytes))
+	if q.bytes == nil {
 		t.Error("an empty queue keeps no memory")
 	}
 }
@@ -220,7 +224,8 @@ func TestLocalErrors(t *testing.T) {
 		if i == 2 {
 			m.local.at = time.Now().Add(-localPeriod)
 		}
-		if m.noteLocal("cannot accept", syscall.EMFILE); lines() != want {
+		m.noteLocal("cannot accept", syscall.EMFILE)
+		if lines() != want {
 			t.Errorf("%d lines, want %d", lines(), want)
 		}
 	}
@@ -261,7 +266,8 @@ func TestTableIsLeftEarly(t *testing.T) {
 	for most := 1; most <= 4; most++ {
 		n := 0
 		for range peers.all() {
-			if n++; n == most {
+			n++
+			if n == most {
 				break
 			}
 		}
@@ -308,7 +314,8 @@ func TestRingAtItsBounds(t *testing.T) {
 			t.Fatalf("lap %d: a full ring: %v, %v", lap, rest, err)
 		}
 		for i, step := range []struct{ bytes, woken int }{{size/2 - 1, 0}, {1, 1}, {1, 1}} {
-			if take(step.bytes); producerWoken != step.woken {
+			take(step.bytes)
+			if producerWoken != step.woken {
 				t.Errorf("lap %d, step %d: the producer was woken %d times", lap, i, producerWoken)
 			}
 		}
@@ -346,7 +353,8 @@ func TestRingIsFilledAgain(t *testing.T) {
 func TestBuffersAreUsedAgain(t *testing.T) {
 	var b buffers
 	for range 100 { // a pool may drop some
-		if b.put(make([]byte, 1000)); cap(b.get()) >= 1000 {
+		b.put(make([]byte, 1000))
+		if cap(b.get()) >= 1000 {
 			return
 		}
 	}

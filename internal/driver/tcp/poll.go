@@ -93,7 +93,8 @@ func (c *conn) passPolled() error {
 // peer rings, which it does after the polls have ceased.
 func (c *conn) stayAwake() {
 	l := &c.polls
-	if l.polls++; !l.awake {
+	l.polls++
+	if !l.awake {
 		l.awake = true
 		l.ring.in.asleep.Store(0)
 		c.peer.t.awake.add(c)
@@ -185,7 +186,8 @@ func (c *conn) sleep(may func(*pollLock) bool) bool {
 	var err error
 	for err == nil || err == errEmpty {
 		var rest bool
-		if rest, err = l.ring.in.rest(); rest || err != nil {
+		rest, err = l.ring.in.rest()
+		if rest || err != nil {
 			break
 		}
 		err = c.passPolled()

@@ -183,7 +183,8 @@ func (in *incoming) read(fd uintptr) bool {
 		if !in.lock.mu.TryLock() {
 			return true
 		}
-		if in.unlocked, in.stale = false, in.lock.turns != in.turns; in.stale {
+		in.unlocked, in.stale = false, in.lock.turns != in.turns
+		if in.stale {
 			return true
 		}
 	}

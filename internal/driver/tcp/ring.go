@@ -80,7 +80,8 @@ func (p *producer) free() (uint64, error) {
 func (p *producer) put(b []byte) (n int, err error) {
 	free := p.size() - (p.position - p.seen)
 	if free < uint64(len(b)) {
-		if free, err = p.free(); err != nil {
+		free, err = p.free()
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -88,7 +89,8 @@ func (p *producer) put(b []byte) (n int, err error) {
 	for n < len(b) {
 		k := copy(p.at(p.position, publishBytes), b[n:])
 		n += k
-		if p.position += uint64(k); p.position-p.published >= publishBytes {
+		p.position += uint64(k)
+		if p.position-p.published >= publishBytes {
 			p.publish()
 		}
 	}

@@ -49,7 +49,8 @@ func TestRingLosesNoBytesAndNoWakeUps(t *testing.T) {
 			for sent += len(chunk); len(chunk) > 0; {
 				n, err := p.put(chunk)
 				p.publish()
-				if chunk = chunk[n:]; err != nil {
+				chunk = chunk[n:]
+				if err != nil {
 					panic(err)
 				}
 				if rest, _ := p.rest(); len(chunk) > 0 && rest {
@@ -70,7 +71,8 @@ func TestRingLosesNoBytesAndNoWakeUps(t *testing.T) {
 			}
 			next += 7
 		}
-		if got += n; n == 0 {
+		got += n
+		if n == 0 {
 			if rest, err := c.rest(); err != nil {
 				t.Fatal(err)
 			} else if rest {

@@ -171,7 +171,8 @@ func (t *Transport) awaitView(theirs *wire.Hello) wire.Status {
 	defer timeout.Stop()
 	for {
 		changed := t.roster.changed.Wait()
-		if status = t.roster.judge(t.member(theirs.From), theirs); status != wire.Early {
+		status = t.roster.judge(t.member(theirs.From), theirs)
+		if status != wire.Early {
 			return status
 		}
 		select {

@@ -74,7 +74,8 @@ func (c *conn) allowSharing(theirs *wire.Hello) {
 	if t.cfg.features()&theirs.Features&wire.SharedMemory == 0 || !sameHost(c.raw) {
 		return
 	}
-	if c.doorbell = newDoorbell(c.raw); c.doorbell != nil {
+	c.doorbell = newDoorbell(c.raw)
+	if c.doorbell != nil {
 		c.sharing.mayOffer, c.sharing.mayAnswer = t.cfg.Rank < c.peer.rank, t.cfg.Rank > c.peer.rank
 	}
 }
@@ -102,7 +103,8 @@ const (
 
 // busy notes a frame. It reports whether the connection is busy, once in a while.
 func (p *pace) busy(size int) bool {
-	if p.weight += frameWeight + size; p.weight < busyWeight {
+	p.weight += frameWeight + size
+	if p.weight < busyWeight {
 		return false
 	}
 	now := time.Now()
@@ -331,7 +333,8 @@ func (c *conn) writeSome(b []byte) (n int, err error) {
 	n, err = to.Write(b)
 	p.mu.Lock()
 	if c.sharing.left > 0 {
-		if c.sharing.left -= n; c.sharing.left == 0 {
+		c.sharing.left -= n
+		if c.sharing.left == 0 {
 			c.ring = c.shared.Load()
 			c.ring.switched.Store(true)
 		}

@@ -142,7 +142,8 @@ func (s *shared) write(waiting []byte, f *frame) (n int, err error) {
 		for _, b := range [...][]byte{header[:], f.head, f.body} {
 			var k int
 			k, err = s.out.put(b)
-			if n += k; k < len(b) || err != nil {
+			n += k
+			if k < len(b) || err != nil {
 				break
 			}
 		}
@@ -156,7 +157,8 @@ func (s *shared) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		k, err := s.out.put(b[n:])
 		s.out.publish()
-		if n += k; err == nil && n < len(b) {
+		n += k
+		if err == nil && n < len(b) {
 			err = s.awaitSpace()
 		}
 		if err != nil {

@@ -66,8 +66,11 @@ func currentTLS(c *tls.Config, hello *tls.ClientHelloInfo) (*tls.Config, error) 
 	}
 	if current == nil {
 		current = c
-	} else if current, err = mutual(current); err != nil {
-		return nil, err
+	} else {
+		current, err = mutual(current)
+		if err != nil {
+			return nil, err
+		}
 	}
 	if current.RootCAs == nil { // the system's roots would do instead
 		return nil, errors.New("TLS: GetConfigForClient returned no config with RootCAs")
@@ -94,7 +97,8 @@ func dialTLS(ctx context.Context, raw net.Conn, cfg *tls.Config, to Claim, verif
 	if err != nil {
 		return nil, err
 	}
-	if cfg, err = currentTLS(cfg, &tls.ClientHelloInfo{Conn: raw}); err != nil {
+	cfg, err = currentTLS(cfg, &tls.ClientHelloInfo{Conn: raw})
+	if err != nil {
 		return nil, err
 	}
 	cfg = cfg.Clone()

@@ -226,7 +226,8 @@ func TestProgramVerifiesServers(t *testing.T) {
 			refuses.Store(true)
 			mine := ca.Config(t, ca)
 			hook(mine, func(chains int) error {
-				if asked.Add(1); chains != 1 {
+				asked.Add(1)
+				if chains != 1 {
 					t.Errorf("%d chains are verified", chains)
 				}
 				if refuses.Load() {

@@ -75,7 +75,8 @@ func TestPartsOfRequestsAreRefused(t *testing.T) {
 		}
 	}
 	b := Encode(Join{Replace: true})
-	if b[len(b)-1] = 2; !fails(Decode(b)) {
+	b[len(b)-1] = 2
+	if !fails(Decode(b)) {
 		t.Error("a flag of 2 is taken")
 	}
 }

@@ -213,7 +213,8 @@ func (r *ViewReply) Encode() []byte {
 // DecodeView decodes the body of a reply.
 func DecodeView(b []byte) (r ViewReply, err error) {
 	d := wire.NewDecoder(b)
-	if r.View, err = membership.DecodeView(d.Bytes()); err != nil {
+	r.View, err = membership.DecodeView(d.Bytes())
+	if err != nil {
 		return r, err
 	}
 	rest := wire.NewDecoder(d.Rest())

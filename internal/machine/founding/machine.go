@@ -137,7 +137,8 @@ func (m *Machine) Disagrees() (id string, expect int, ok bool) {
 
 // note takes in how many processes another candidate expects.
 func (m *Machine) note(id string, expect int) {
-	if delete(m.differing, id); expect != m.config.Expect && len(m.differing) < maxContacts {
+	delete(m.differing, id)
+	if expect != m.config.Expect && len(m.differing) < maxContacts {
 		m.differing[id] = expect
 	}
 }

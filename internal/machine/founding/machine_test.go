@@ -169,7 +169,8 @@ func TestPromises(t *testing.T) {
 	}
 	m := machine(3, "a:1")
 	m.round(1)
-	if m.answer(2, candidateOf("a"), 7, true); m.founder.to != candidateOf("a") {
+	m.answer(2, candidateOf("a"), 7, true)
+	if m.founder.to != candidateOf("a") {
 		t.Error("it promises in the next round, and not at once")
 	}
 	m = promised(t)
@@ -178,7 +179,8 @@ func TestPromises(t *testing.T) {
 	m.HandleReply(now, "0:1", &Reply{From: candidateOf("0"), Term: 1, Free: true})
 	m.contact("0:1")
 	m.answer(now, candidateOf("0"), 1, true)
-	if m.HandleFailure(now, "a:1", false); m.founder.to != candidateOf("a") {
+	m.HandleFailure(now, "a:1", false)
+	if m.founder.to != candidateOf("a") {
 		t.Errorf("it is promised to %v", m.founder.to)
 	}
 	if reply := m.Handle(now, promiseOf(m, candidateOf("p"))); reply.Free || len(m.promised) > 0 {
@@ -237,7 +239,8 @@ func TestBegins(t *testing.T) {
 	m.answer(now, p, 1, true)
 	m.contact("q:1")
 	m.contacts["q:1"].candidate, m.contacts["q:1"].heard = candidateOf("x"), now
-	if promise(q); len(m.promised) > 0 {
+	promise(q)
+	if len(m.promised) > 0 {
 		t.Fatal("a promise of another candidate than the one that answers there counts")
 	}
 	m.answer(now, q, 1, true)
@@ -248,7 +251,8 @@ func TestBegins(t *testing.T) {
 		{From: p, Expect: 3},
 		{From: Candidate{ID: "m", Nonce: 9, Address: "other:1"}, Expect: 3, Promise: m.config.Self.Nonce, Term: m.term},
 	} {
-		if m.Handle(now, &wrong); len(m.promised) > 0 {
+		m.Handle(now, &wrong)
+		if len(m.promised) > 0 {
 			t.Errorf("%+v counts", wrong)
 		}
 	}
@@ -261,7 +265,8 @@ func TestBegins(t *testing.T) {
 	if began() || m.complete == 0 {
 		t.Fatal("it begins before the promises are repeated, or does not know that they are enough")
 	}
-	if promise(p); began() {
+	promise(p)
+	if began() {
 		t.Fatal("it begins before all promises are repeated")
 	}
 	others := m.others("q:1")
@@ -284,7 +289,8 @@ func TestBegins(t *testing.T) {
 	if b, _ := follower.Outcome(); len(b) != 3 {
 		t.Error("a follower does not begin")
 	}
-	if follower.HandleReply(3, "m:1", &Reply{From: candidateOf("x"), Member: true}); follower.group != "" {
+	follower.HandleReply(3, "m:1", &Reply{From: candidateOf("x"), Member: true})
+	if follower.group != "" {
 		t.Error("one that has begun finds a group")
 	}
 }
@@ -300,14 +306,16 @@ func TestPromisesEnd(t *testing.T) {
 	}
 	late := 1 + freshness*m.config.Interval
 	m.now = late
-	if m.begin(); len(m.promised) != 2 || m.complete == 0 {
+	m.begin()
+	if len(m.promised) != 2 || m.complete == 0 {
 		t.Error("promises end too early")
 	}
 	if count, _ := m.Known(); count != 3 {
 		t.Errorf("it knows %d", count)
 	}
 	m.now++
-	if m.begin(); len(m.promised) != 1 || m.complete != 0 {
+	m.begin()
+	if len(m.promised) != 1 || m.complete != 0 {
 		t.Errorf("%d promises count, complete %d", len(m.promised), m.complete)
 	}
 	if count, _ := m.Known(); count != 2 {
@@ -333,7 +341,8 @@ func TestFindsAGroup(t *testing.T) {
 	if reply.Free || !slices.Equal(reply.Others, []string{"g:1"}) || len(m.promised) > 0 {
 		t.Errorf("it answers %+v", reply)
 	}
-	if m.contact("h:1"); m.contacts["h:1"] == nil {
+	m.contact("h:1")
+	if m.contacts["h:1"] == nil {
 		t.Fatal("no contact")
 	}
 	m.HandleReply(4, "h:1", &Reply{From: Candidate{ID: "h", Address: "h:2"}, Member: true})

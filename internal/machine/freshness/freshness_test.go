@@ -113,7 +113,8 @@ func TestRoundEndsWithItsView(t *testing.T) {
 	number := m.Begin(1, viewOf(3, 3), 0, Answer{View: 3})
 	m.Look(4, &program{})
 	m.Answer(number, 1, Answer{View: 3})
-	if m.Look(3, &program{}); m.Proven() != 0 {
+	m.Look(3, &program{})
+	if m.Proven() != 0 {
 		t.Error("an answer in a view that has ended proves something")
 	}
 }

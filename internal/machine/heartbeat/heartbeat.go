@@ -158,7 +158,8 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, ok bool) {
 		return protocol.NoRank, false
 	}
 	to = m.neighbors[m.next].rank
-	if m.next++; m.next == len(m.neighbors) {
+	m.next++
+	if m.next == len(m.neighbors) {
 		m.next, m.due = 0, now+m.config.Interval
 	}
 	return to, true

@@ -77,7 +77,8 @@ func TestNeighborsAreJudgedOneByOne(t *testing.T) {
 func TestSilenceThatIsNone(t *testing.T) {
 	for name, c := range map[string]*crowd{"no timeout": newCrowd(0, true), "not started": newCrowd(timeout, false)} {
 		for range 100 {
-			if c.run(interval, 0); c.Quiet() || len(c.silent) > 0 {
+			c.run(interval, 0)
+			if c.Quiet() || len(c.silent) > 0 {
 				t.Fatalf("%s: at %d ms quiet: %v, silent: %v", name, c.now/ms, c.Quiet(), c.silent)
 			}
 		}
@@ -99,7 +100,8 @@ func TestBoundsOfLateness(t *testing.T) {
 	for late, silent := range map[protocol.Time]bool{interval: true, interval + 1: false} {
 		c := newCrowd(timeout, true)
 		c.run(10*interval, 0, 1, 2, 3)
-		if c.run(40*timeout, late); c.silent[1] != silent {
+		c.run(40*timeout, late)
+		if c.silent[1] != silent {
 			t.Errorf("%d late each time: silent: %v", late, c.silent[1])
 		}
 	}

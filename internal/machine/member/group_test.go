@@ -60,7 +60,8 @@ func newGroup(t *testing.T, size int, durable bool) *testGroup {
 			c.Save = func(state []byte, _ bool) { g.save(self.Rank, state) }
 		}
 		var err error
-		if m, err = New(c); err != nil {
+		m, err = New(c)
+		if err != nil {
 			t.Fatal(err)
 		}
 		g.roles[r] = m
@@ -123,7 +124,8 @@ func (g *testGroup) carry(r protocol.Rank, role participant) (any bool) {
 		} else if !ok {
 			continue
 		}
-		if any = true; n > 10_000 {
+		any = true
+		if n > 10_000 {
 			g.t.Fatalf("rank %d sends without end to %d at %d: %x", r, to, g.now, head)
 		}
 		frame := append(slices.Clone(head), body...)
@@ -144,7 +146,8 @@ func (g *testGroup) carry(r protocol.Rank, role participant) (any bool) {
 		}
 	}
 	due := role.Deadline()
-	if g.due[r] = due; due <= g.now && g.fails != nil {
+	g.due[r] = due
+	if due <= g.now && g.fails != nil {
 		return true // a stream that was refused goes on at once
 	}
 	if due <= g.now {
@@ -226,7 +229,8 @@ func TestGroupGoesOnAfterADeath(t *testing.T) {
 			if want := map[bool]int{true: 1}[g.roles[before] != nil]; got != view.Members.Len()-1 || direct != want {
 				t.Errorf("%s: rank %d has got %d of %d, and %d of %d for itself", text, r, got, view.Members.Len()-1, direct, want)
 			}
-			if g.machine(r).FlushDirect(); !g.machine(r).DirectFlushed() && want(g, r) {
+			g.machine(r).FlushDirect()
+			if !g.machine(r).DirectFlushed() && want(g, r) {
 				t.Errorf("%s: what rank %d has sent is not acknowledged", text, r)
 			}
 		}
@@ -301,7 +305,8 @@ func TestImpairedMemberAccusesNobody(t *testing.T) {
 	if reported != 3 {
 		t.Errorf("%d reports count", reported)
 	}
-	if m.Report(g.now, silent(4)); !slices.Equal(m.Unreachable(), []protocol.Rank{2, 3, 4}) {
+	m.Report(g.now, silent(4))
+	if !slices.Equal(m.Unreachable(), []protocol.Rank{2, 3, 4}) {
 		t.Error("a report of silence does not count")
 	}
 }
@@ -368,7 +373,8 @@ func TestSeatVotesAndIsAdmitted(t *testing.T) {
 	if reachable, needed, ok := seat.Quorum(); !ok || reachable != 3 || needed != 2 {
 		t.Errorf("%d of %d are reachable: %t", reachable, needed, ok)
 	}
-	if seat.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation}); len(seat.Machine().Unreachable()) != 1 {
+	seat.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation})
+	if len(seat.Machine().Unreachable()) != 1 {
 		t.Error("a report to a seat does not count")
 	}
 	seat.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation, Alive: true})
@@ -430,7 +436,8 @@ func TestSeatDeclines(t *testing.T) {
 	requestKind := byte(0)
 	for kind := range byte(20) { // the one that is answered
 		f := request(1, 1, 3)
-		if f[0] = kind; count(f, 1) == 1 {
+		f[0] = kind
+		if count(f, 1) == 1 {
 			requestKind = kind
 		}
 	}

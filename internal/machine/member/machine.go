@@ -109,13 +109,15 @@ func New(c Config) (*Machine, error) {
 		s.View, s.Members, s.Start = c.View.Number, members{c.View.Members}, streamPositions(c.Start)
 	}
 	var err error
-	if m.stream, err = stream.New(s); err != nil || c.Static {
+	m.stream, err = stream.New(s)
+	if err != nil || c.Static {
 		return m, err
 	}
 	v := c.Membership
 	v.Self, v.View, v.Log, v.Durable = c.Self, c.View, m, c.Save != nil
 	v.DoubtTimeout = c.Heartbeat.Timeout * 3 / 20
-	if m.views, err = membership.New(v); err != nil {
+	m.views, err = membership.New(v)
+	if err != nil {
 		return nil, fmt.Errorf("member: %w", err)
 	}
 	m.saver = saver{views: m.views, save: c.Save}
@@ -127,7 +129,8 @@ func New(c Config) (*Machine, error) {
 
 // Start opens connections to the neighbors, and exchanges heartbeats over them.
 func (m *Machine) Start(now protocol.Time) {
-	if m.now = now; m.views != nil {
+	m.now = now
+	if m.views != nil {
 		m.acts = true
 		m.saver.begin()
 		m.connectNeighbors(&m.config.View)

@@ -75,7 +75,8 @@ func TestNeighborsAreContactedInAdvance(t *testing.T) {
 		stay := slices.DeleteFunc(slices.Clone(members), func(m membership.Member) bool { return slices.Contains(c.without, m.Rank) })
 		v := membership.View{Number: uint64(2 + i), Slots: 6, Version: 5, Members: membership.MembersOf(stay...)}
 		m.acts = true
-		if m.Install(&v); !slices.Equal(slices.Sorted(maps.Keys(contacted(m, 1))), c.want) {
+		m.Install(&v)
+		if !slices.Equal(slices.Sorted(maps.Keys(contacted(m, 1))), c.want) {
 			t.Errorf("a view without %v: want contacts to %v", c.without, c.want)
 		}
 	}
@@ -89,7 +90,8 @@ func TestHeartbeatsGoToNeighbors(t *testing.T) {
 		want := map[[2]protocol.Rank]int{}
 		for r := range size {
 			for _, n := range []int{r + 1, r + size - 1} {
-				if n %= size; n != r {
+				n %= size
+				if n != r {
 					want[[2]protocol.Rank{protocol.Rank(r), protocol.Rank(n)}] = 10
 				}
 			}
@@ -154,7 +156,8 @@ func TestCutOffMemberKnowsSoon(t *testing.T) {
 	if err := m.Receive(g.now, 1, []byte{heartbeatFrame}); err != nil {
 		t.Fatal(err)
 	}
-	if m.Settle(g.now); told != 1 {
+	m.Settle(g.now)
+	if told != 1 {
 		t.Error("a heartbeat of a member that could not be reached is not told")
 	}
 	clear(g.deaf)

@@ -126,23 +126,27 @@ func (m *Machine) Writable(now protocol.Time, peer protocol.Rank) {
 func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.now, m.last = now, 0
 	if m.viewsAct(now) {
-		if to, head, m.acts = m.saver.next(now); m.acts {
+		to, head, m.acts = m.saver.next(now)
+		if m.acts {
 			return to, m.mark(viewFrame, head), nil, true
 		}
 	}
 	if m.heart != nil {
-		if to, ok = m.heart.Next(now); ok {
+		to, ok = m.heart.Next(now)
+		if ok {
 			return to, m.mark(heartbeatFrame, nil), nil, true
 		}
 		if m.noteQuiet(now) {
 			return m.Next(now)
 		}
-		if to, head, body, ok = m.direct.Next(now); ok {
+		to, head, body, ok = m.direct.Next(now)
+		if ok {
 			return to, m.mark(directFrame, head), body, true
 		}
 	}
 	if m.config.Unicast != nil {
-		if to, head, body, ok = m.config.Unicast.Next(now); ok {
+		to, head, body, ok = m.config.Unicast.Next(now)
+		if ok {
 			m.last = unicastFrame
 			return to, head, body, true
 		}

@@ -57,7 +57,8 @@ func (m *Machine) takeReport(now protocol.Time, r Report) {
 // descriptors. While it does, it takes no other member for silent (local health
 // awareness: Dadgar, Phillips & Currey 2018, Lifeguard).
 func (m *Machine) SetImpaired(now protocol.Time, impaired bool) {
-	if m.reports.impaired = impaired; m.views == nil {
+	m.reports.impaired = impaired
+	if m.views == nil {
 		return
 	}
 	m.acts = true

@@ -44,7 +44,8 @@ func (s *saver) begin() {
 	if s.save == nil || s.saving {
 		return
 	}
-	if s.state, s.sync, s.saving = s.views.Unsaved(); s.saving {
+	s.state, s.sync, s.saving = s.views.Unsaved()
+	if s.saving {
 		s.again, s.pause = protocol.Never, firstSavePause
 		s.save(s.state, s.sync)
 	}

@@ -52,7 +52,8 @@ func NewSeat(c SeatConfig) (*Seat, error) {
 	v := c.Membership
 	v.Log, v.Durable = s, true
 	var err error
-	if s.views, err = membership.Restore(v, c.Seat); err != nil {
+	s.views, err = membership.Restore(v, c.Seat)
+	if err != nil {
 		return nil, err
 	}
 	s.saver = saver{views: s.views, save: c.Save}
@@ -115,7 +116,8 @@ func (s *Seat) View() membership.View { return s.views.View() }
 
 // Report takes a report of a detector.
 func (s *Seat) Report(now protocol.Time, r Report) {
-	if s.now = now; r.Alive {
+	s.now = now
+	if r.Alive {
 		s.views.Trust(now, r.Rank, r.Incarnation)
 	} else {
 		s.views.Suspect(now, r.Rank, r.Incarnation)
@@ -165,11 +167,13 @@ func (s *Seat) SendFailed(protocol.Time, bool) {}
 // Next returns a frame to send.
 func (s *Seat) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	s.now = now
-	if to, head, ok = s.saver.next(now); ok {
+	to, head, ok = s.saver.next(now)
+	if ok {
 		s.buffer = append(append(s.buffer[:0], viewFrame), head...)
 		return to, s.buffer, nil, true
 	}
-	if to, ok = s.heart.Next(now); ok {
+	to, ok = s.heart.Next(now)
+	if ok {
 		s.buffer = append(s.buffer[:0], heartbeatFrame)
 		return to, s.buffer, nil, true
 	}

@@ -86,7 +86,8 @@ func (m *Machine) checkProcess(now protocol.Time) {
 	if m.heart == nil || m.slow.leaving || m.heart.Intervals() == s.intervals {
 		return
 	}
-	if s.intervals = m.heart.Intervals(); m.stream.TakeAwaited() {
+	s.intervals = m.heart.Intervals()
+	if m.stream.TakeAwaited() {
 		s.awaited++
 	}
 	elapsed := now - s.since

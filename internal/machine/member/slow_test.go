@@ -47,7 +47,8 @@ func TestOnlyASlowProgramMakesAMemberLeave(t *testing.T) {
 			}
 			slow := 0
 			receiver.config.OnSlow = func(after protocol.Time, why string) {
-				if slow++; after != defaultSlowTimeout || why != programReceivesNothing {
+				slow++
+				if after != defaultSlowTimeout || why != programReceivesNothing {
 					t.Errorf("it leaves after %d: %s", after, why)
 				}
 			}
@@ -58,13 +59,15 @@ func TestOnlyASlowProgramMakesAMemberLeave(t *testing.T) {
 			receiver.Settle(defaultSlowTimeout)
 			receiver.Received(defaultSlowTimeout)
 			for _, now := range []protocol.Time{defaultSlowTimeout + 1, 2*defaultSlowTimeout - 1} {
-				if receiver.Settle(now); receiver.TooSlow() {
+				receiver.Settle(now)
+				if receiver.TooSlow() {
 					t.Errorf("it leaves at %d, although the program has received something", now)
 				}
 			}
 			viewFrames(receiver, 2*defaultSlowTimeout-1)
 			for range 2 {
-				if receiver.Settle(2 * defaultSlowTimeout); receiver.TooSlow() == frozen || slow != map[bool]int{false: 1}[frozen] {
+				receiver.Settle(2 * defaultSlowTimeout)
+				if receiver.TooSlow() == frozen || slow != map[bool]int{false: 1}[frozen] {
 					t.Errorf("the member leaves: %v, %d times", receiver.TooSlow(), slow)
 				}
 			}
@@ -176,7 +179,8 @@ func TestBatchIsFlushed(t *testing.T) {
 	if sent(now) > 0 {
 		t.Fatal("nothing waits")
 	}
-	if m.FlushBatch(); sent(now) != 1 {
+	m.FlushBatch()
+	if sent(now) != 1 {
 		t.Error("it still waits")
 	}
 }

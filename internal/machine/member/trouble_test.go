@@ -118,7 +118,8 @@ func TestRefusedFramesAreSentAgain(t *testing.T) {
 		if again := sent(); before != 1 || again > 0 {
 			t.Errorf("%#x: it is sent %d times, and %d times to a full queue", first, before, again)
 		}
-		if m.Writable(2, 1); sent() == 0 {
+		m.Writable(2, 1)
+		if sent() == 0 {
 			t.Errorf("%#x: it is not sent again", first)
 		}
 	}
@@ -221,7 +222,8 @@ func TestThawedMemberGoesOn(t *testing.T) {
 	if !m.Stuck() || !m.flushing {
 		t.Error("a frozen member goes on")
 	}
-	if m.Thaw(); m.Stuck() || m.flushing {
+	m.Thaw()
+	if m.Stuck() || m.flushing {
 		t.Error("it is stuck although no view comes")
 	}
 }
@@ -255,11 +257,13 @@ func TestRequestsAreSeen(t *testing.T) {
 		m.Settle(g.now)
 		m.config.OnState = func() { told++ }
 		m.Settle(g.now)
-		if do(m, g.now); m.acts != (name != "") {
+		do(m, g.now)
+		if m.acts != (name != "") {
 			t.Errorf("%q: the membership protocol acts: %t", name, m.acts)
 		}
 		m.Settle(g.now)
-		if m.Settle(g.now); told != 1 && name != "" || told > 0 && name == "" {
+		m.Settle(g.now)
+		if told != 1 && name != "" || told > 0 && name == "" {
 			t.Errorf("%q: the driver is told %d times", name, told)
 		}
 	}

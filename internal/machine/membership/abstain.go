@@ -12,7 +12,8 @@ import "github.com/pleach-go/pleach/protocol"
 // their silence is no evidence against them. If it coordinates and an attempt fails, it
 // abstains.
 func (m *Machine) SetImpaired(impaired bool) {
-	if m.impaired = impaired; !impaired {
+	m.impaired = impaired
+	if !impaired {
 		m.abstains = false // others learn it from its next status or attempt
 	}
 }

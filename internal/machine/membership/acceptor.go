@@ -70,7 +70,8 @@ type ballotState struct {
 func (m *Machine) newBallotState(b Ballot, members set) *ballotState {
 	p := &ballotState{ballot: b, members: members, subtree: newSet(m.view.Members.Len()), acked: newSet(m.view.Members.Len())}
 	owner, size := b.Rank == m.config.Self.Rank, members.count()
-	if p.flat = size <= m.config.FlatThreshold; p.flat {
+	p.flat = size <= m.config.FlatThreshold
+	if p.flat {
 		if owner {
 			p.children = m.others(members.each())
 		}

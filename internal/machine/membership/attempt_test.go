@@ -160,10 +160,12 @@ func TestNextAttemptWaitsForNews(t *testing.T) {
 	a.Suspect(a.now, 3, 1)
 	a.step(a.now)
 	begins := a.now + millisecond
-	if a.step(begins - 1); a.stats.Ballots != 1 {
+	a.step(begins - 1)
+	if a.stats.Ballots != 1 {
 		t.Errorf("%d attempts, and more news may come", a.stats.Ballots)
 	}
-	if a.step(begins); a.stats.Ballots != 2 {
+	a.step(begins)
+	if a.stats.Ballots != 2 {
 		t.Errorf("%d attempts after the news", a.stats.Ballots)
 	}
 }
@@ -185,7 +187,8 @@ func TestImpairedCoordinatorBlamesNoMember(t *testing.T) {
 		a := newAttempt(t)
 		a.SetImpaired(impaired)
 		a.acceptor.tried = a.now - 2*a.patience()
-		if a.step(a.proposer.deadline); len(a.Unreachable()) != want {
+		a.step(a.proposer.deadline)
+		if len(a.Unreachable()) != want {
 			t.Errorf("impaired %t: %v are unreachable", impaired, a.Unreachable())
 		}
 	}

@@ -73,7 +73,8 @@ func TestPongsTeachThePace(t *testing.T) {
 	}
 	a := newAsker(t, nil).awaits()
 	a.now += second
-	if a.Up(a.now, 1); a.pace.answer != 0 {
+	a.Up(a.now, 1)
+	if a.pace.answer != 0 {
 		t.Errorf("a member that connects teaches %d", a.pace.answer)
 	}
 }
@@ -84,7 +85,8 @@ func TestEachChangeHasItsPatience(t *testing.T) {
 	a := newAsker(t, nil).awaits()
 	a.now += 100 * second
 	a.acceptor.tried, a.pace = 0, pace{}
-	if a.run(); len(a.Unreachable()) != 1 {
+	a.run()
+	if len(a.Unreachable()) != 1 {
 		t.Errorf("unreachable are %v", a.Unreachable())
 	}
 }

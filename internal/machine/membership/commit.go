@@ -39,7 +39,8 @@ func (m *Machine) keepLater(f *frame) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFrame, err)
 	}
-	if m.later = f; !m.leaving && !after.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.hasAdmitted(after) {
+	m.later = f
+	if !m.leaving && !after.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.hasAdmitted(after) {
 		m.end(m.evicted(m.acceptor.next, f.value, after))
 	}
 	return nil
@@ -57,7 +58,8 @@ func (m *Machine) decide(now protocol.Time, v *value, root protocol.Rank) {
 	}
 	m.beginCommitCast(now, v, root)
 	if !next.Holds(m.config.Self.Rank, m.config.Self.Incarnation) && !m.leaving && !m.hasAdmitted(next) {
-		if r.ends = m.evicted(&m.view, v, next); !r.own || !m.unsaved() {
+		r.ends = m.evicted(&m.view, v, next)
+		if !r.own || !m.unsaved() {
 			m.end(r.ends)
 		}
 		return // the others need the decision, which leaves when the vote is saved

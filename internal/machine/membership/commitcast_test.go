@@ -31,7 +31,8 @@ func TestCommitIsCorrected(t *testing.T) {
 	routes := func(until protocol.Time) (count [routes]int) {
 		for _, sent := range framesOf(m, until, Commit) {
 			for _, f := range sent {
-				if count[f.route]++; f.root != 0 || f.value.number != v.number {
+				count[f.route]++
+				if f.root != 0 || f.value.number != v.number {
 					t.Errorf("%+v", f)
 				}
 			}
@@ -48,7 +49,8 @@ func TestCommitIsCorrected(t *testing.T) {
 			t.Errorf("%d questions before %d", got[rightward], until)
 		}
 		got := routes(until)
-		if asked += got[rightward]; got[rightward] != 1 {
+		asked += got[rightward]
+		if got[rightward] != 1 {
 			t.Errorf("%d questions at %d, after %d", got[rightward], until, asked)
 		}
 	}

@@ -34,7 +34,8 @@ func TestRequestsWaitForTheBatchWindow(t *testing.T) {
 		due := a.now + a.config.BatchWindow
 		for ; a.now < due; a.step(a.now + millisecond) {
 			ask(a)
-			if a.step(a.now); a.Deadline() > due || a.stats.Ballots > 0 {
+			a.step(a.now)
+			if a.Deadline() > due || a.stats.Ballots > 0 {
 				t.Fatalf("%s: %d attempts after %d ms, called again in %d ms", what, a.stats.Ballots, (a.now-second)/millisecond, (a.Deadline()-a.now)/millisecond)
 			}
 		}
@@ -59,14 +60,16 @@ func TestNextAttemptBeginsAfterThePause(t *testing.T) {
 	}
 	pause := a.pause
 	for a.Deadline() < pause {
-		if a.step(a.Deadline()); a.proposer != nil {
+		a.step(a.Deadline())
+		if a.proposer != nil {
 			t.Fatalf("it tries again %d ms too early", (pause-a.now)/millisecond)
 		}
 	}
 	if a.Deadline() != pause {
 		t.Errorf("it asks to be called %d ms too late", (a.Deadline()-pause)/millisecond)
 	}
-	if a.step(pause); a.proposer == nil {
+	a.step(pause)
+	if a.proposer == nil {
 		t.Error("it does not try again")
 	}
 }

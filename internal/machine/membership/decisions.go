@@ -87,7 +87,8 @@ func (d Decisions) Encode(dst []byte) []byte {
 	encoded, bytes := make([][]byte, 0, len(d.values)), 0
 	for _, v := range slices.Backward(d.values) {
 		b := appendValue(nil, v)
-		if bytes += len(b); bytes > decisionBytes && len(encoded) > 0 {
+		bytes += len(b)
+		if bytes > decisionBytes && len(encoded) > 0 {
 			break
 		}
 		encoded = append(encoded, b)

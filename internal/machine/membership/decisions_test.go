@@ -94,7 +94,8 @@ func TestDecisionAfterTheNextIsKept(t *testing.T) {
 		t.Fatalf("%v in %v, without the messages: %v", state, &m.view, err)
 	}
 	log.receive(0, datum{view: 1, root: 0, incarnation: 1})
-	if m.LogFlushed(2); m.view.Number != 3 || len(log.record) != 2 {
+	m.LogFlushed(2)
+	if m.view.Number != 3 || len(log.record) != 2 {
 		t.Errorf("%d views are installed, the last %v", len(log.record), &m.view)
 	}
 }

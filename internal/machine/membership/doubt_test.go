@@ -111,7 +111,8 @@ func TestMemberAsksOn(t *testing.T) {
 		a := newAsker(t, nil)
 		a.SetQuiet(second, true)
 		for end := 5 * second; a.now < end; a.step(a.now + 10*millisecond) {
-			if a.Heard(1); !lost {
+			a.Heard(1)
+			if !lost {
 				a.Heard(2)
 			}
 			if a.now < 2*second {
@@ -156,7 +157,8 @@ func TestMemberWithoutQuorumTells(t *testing.T) {
 		a.step(second)
 		for round := range 2 {
 			for r := range protocol.Rank(3) {
-				if a.step(a.now + millisecond); a.told[4] != map[bool]int{true: round}[name == ""] {
+				a.step(a.now + millisecond)
+				if a.told[4] != map[bool]int{true: round}[name == ""] {
 					t.Errorf("%q: it has its quorum, and tells %v", name, a.told)
 				}
 				a.Suspect(a.now, r+1, 1)

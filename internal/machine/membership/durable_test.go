@@ -44,7 +44,8 @@ func TestVoteIsToldWhenSaved(t *testing.T) {
 	if promises() > 0 {
 		t.Error("a promise is told that is not saved")
 	}
-	if m.Saved(1); promises() != 1 {
+	m.Saved(1)
+	if promises() != 1 {
 		t.Error("no promise although it is saved")
 	}
 }
@@ -94,7 +95,8 @@ func TestReservedBallotIsSaved(t *testing.T) {
 		t.Fatalf("%v, it tries before: %t", err, a.proposer != nil)
 	}
 	a.Saved(a.now)
-	if a.step(a.now + millisecond); a.proposer == nil || a.proposer.ballot != seat.promised {
+	a.step(a.now + millisecond)
+	if a.proposer == nil || a.proposer.ballot != seat.promised {
 		t.Fatalf("%+v begins, and %v is saved", a.proposer, seat.promised)
 	}
 	c := Config{Log: new(seatLog), Durable: true}
@@ -111,7 +113,8 @@ func TestRemovedMemberSavesItsOwnDecision(t *testing.T) {
 		for _, saved := range []bool{true, false} {
 			a := newAsker(t, func(c *Config) { c.Durable = true })
 			a.Unsaved()
-			if a.Saved(a.now); !saved {
+			a.Saved(a.now)
+			if !saved {
 				a.voted()
 			}
 			v := &value{number: 2, version: a.view.Version, slots: a.view.Slots, removed: newSet(5), reasons: make([]reason, 1)}
@@ -121,7 +124,8 @@ func TestRemovedMemberSavesItsOwnDecision(t *testing.T) {
 				t.Errorf("decided by rank %d, saved %t: it has ended: %t", root, saved, ended)
 			}
 			a.Unsaved()
-			if a.Saved(a.now); a.done == nil {
+			a.Saved(a.now)
+			if a.done == nil {
 				t.Errorf("decided by rank %d: it does not end", root)
 			}
 		}
@@ -146,7 +150,8 @@ func TestSeatAcceptsAfterOthers(t *testing.T) {
 		for _, i := range c.acked {
 			p.acked.add(i)
 		}
-		if p.subtree = everyone; c.owner != 0 {
+		p.subtree = everyone
+		if c.owner != 0 {
 			p.subtree = slices.Clone(everyone)
 			p.subtree.remove(1)
 		}
@@ -319,7 +324,8 @@ func TestProposalIsSavedBeforeItIsTold(t *testing.T) {
 	save := func() (seat *Seat) {
 		if state, _, ok := a.Unsaved(); ok {
 			var err error
-			if seat, err = DecodeSeat(state); err != nil {
+			seat, err = DecodeSeat(state)
+			if err != nil {
 				t.Fatal(err)
 			}
 			a.Saved(a.now)
@@ -377,7 +383,8 @@ func TestMemberThatFlushesWaits(t *testing.T) {
 	if err := a.Learn(a.now, Decisions{[]*value{d}}); err != nil {
 		t.Fatal(err)
 	}
-	if a.step(a.now + 60*second); a.view.Number != 1 {
+	a.step(a.now + 60*second)
+	if a.view.Number != 1 {
 		t.Error("it does not wait for the messages")
 	}
 }
@@ -459,7 +466,8 @@ func TestSeatDecidesWithOthers(t *testing.T) {
 	b := a.proposer.ballot
 	a.answer(t, Promise, b, 1, 2, 3)
 	for from := 1; from <= 2; from++ {
-		if save(); a.acceptor.accepted == b {
+		save()
+		if a.acceptor.accepted == b {
 			t.Fatalf("it accepts after %d others", from-1)
 		}
 		a.answer(t, Accept, b, from)

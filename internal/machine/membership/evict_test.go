@@ -93,7 +93,8 @@ func TestEvictNeedsQuorum(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked.Suspect(n.now, 1, 1) // before anything was sent
-	if asked.consider(n.now); len(asked.suspicions.own) != 1 || asked.suspicions.own[0].rank != 1 {
+	asked.consider(n.now)
+	if len(asked.suspicions.own) != 1 || asked.suspicions.own[0].rank != 1 {
 		t.Errorf("it still suspects %v", asked.suspicions.own)
 	}
 	if err := asked.Evict(n.now, 0, 1, Revoked); err != nil {
@@ -124,7 +125,8 @@ func TestEvictionOutweighs(t *testing.T) {
 	m.suspicions.reported = []reported{{report{2, []suspect{{3, 1, 0}}}, 2, 2}}
 	v := &value{removed: newSet(5)}
 	v.removed.add(3)
-	if m.composeReasons(v); v.reasons[0] != (reason{Revoked, 0}) {
+	m.composeReasons(v)
+	if v.reasons[0] != (reason{Revoked, 0}) {
 		t.Errorf("%v", v.reasons)
 	}
 }

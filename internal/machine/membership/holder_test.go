@@ -38,7 +38,8 @@ func TestLiveHolderKeepsItsIdentity(t *testing.T) {
 		if took > time.Millisecond {
 			t.Errorf("asked at rank %d, refused after %v", at, took)
 		}
-		if n.run(time.Second, nil); n.hosts[0].m.view.Number != 1 {
+		n.run(time.Second, nil)
+		if n.hosts[0].m.view.Number != 1 {
 			t.Errorf("asked at rank %d: %v", at, &n.hosts[0].m.view)
 		}
 	}

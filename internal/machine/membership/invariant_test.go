@@ -67,7 +67,8 @@ func (m *Machine) invariantOfBallots() error {
 	}
 	held := map[protocol.Rank]int{}
 	for _, b := range r.holds {
-		if held[b.Rank]++; held[b.Rank] > 2 || r.promised.less(b) {
+		held[b.Rank]++
+		if held[b.Rank] > 2 || r.promised.less(b) {
 			return fmt.Errorf("it holds %v, and has promised %v", r.holds, r.promised)
 		}
 	}
@@ -89,7 +90,8 @@ func (m *Machine) invariantOfSuspicions() error {
 	if marked := s.marked; marked != nil {
 		m.markSuspects()
 		again := s.marked
-		if s.marked = marked; !slices.Equal(again, marked) {
+		s.marked = marked
+		if !slices.Equal(again, marked) {
 			return fmt.Errorf("suspected are %v, not %v", again.each(), marked.each())
 		}
 		if marked.has(m.self) {
@@ -133,7 +135,8 @@ func (m *Machine) invariantOfRequests() error {
 
 // checkInvariants judges a machine, after one of many events.
 func (n *network) checkInvariants(h *host) {
-	if n.judged++; n.judged%8 == 0 {
+	n.judged++
+	if n.judged%8 == 0 {
 		if err := h.m.invariant(); err != nil {
 			n.fail(fmt.Errorf("%s: %w", who(h.self), err))
 		}
@@ -158,7 +161,8 @@ func (n *network) checkDeadline(h *host) {
 	for _, q := range m.metas {
 		until = min(until, q.until)
 	}
-	if until--; until <= n.now || until == protocol.Never-1 {
+	until--
+	if until <= n.now || until == protocol.Never-1 {
 		return
 	}
 	if to, b, ok := m.Next(until); ok {

@@ -123,8 +123,11 @@ func (m *Machine) answerJoins() {
 		a := Answer{Token: p.token}
 		if i, ok := m.named(p.candidate.Identity); ok && m.view.Members.At(i).Nonce == p.candidate.Nonce {
 			a.View, a.Rank, a.Cut, a.Decisions = m.view, m.view.Members.At(i).Rank, m.cut, m.Decisions()
-		} else if a.Err = m.refusal(&p.candidate.Member); a.Err == nil || errors.Is(a.Err, ErrFull) {
-			return false // there may be room later
+		} else {
+			a.Err = m.refusal(&p.candidate.Member)
+			if a.Err == nil || errors.Is(a.Err, ErrFull) {
+				return false // there may be room later
+			}
 		}
 		m.answers = append(m.answers, a)
 		return true

@@ -243,7 +243,8 @@ func TestFullGroup(t *testing.T) {
 	if m.view.Members.Len() != MaxSlots || m.hasRequests() {
 		t.Errorf("%d members, %d candidates", m.view.Members.Len(), len(m.candidates))
 	}
-	if m.Join(1, 1, Member{Identity: "c", Nonce: 9}, false); len(m.answers) != 1 || !errors.Is(m.answers[0].Err, ErrFull) {
+	m.Join(1, 1, Member{Identity: "c", Nonce: 9}, false)
+	if len(m.answers) != 1 || !errors.Is(m.answers[0].Err, ErrFull) {
 		t.Errorf("%+v", m.answers)
 	}
 	if err := m.handleJoinRequest(1, candidate{Member: Member{Identity: "c", Nonce: 9}}); err != nil || len(m.candidates) > 0 {
@@ -291,7 +292,8 @@ func TestMostCandidates(t *testing.T) {
 	next := &value{number: 2, version: a.view.Version, slots: 5 + maxPending, removed: newSet(5)}
 	for i := range protocol.Rank(maxPending + 1) {
 		c := Member{Rank: 5 + i, Identity: fmt.Sprint("new", i), Address: fmt.Sprint(i), Incarnation: 2, Nonce: 9, Version: a.view.Version}
-		if a.Join(a.now, uint64(i), c, false); i < maxPending {
+		a.Join(a.now, uint64(i), c, false)
+		if i < maxPending {
 			next.added = append(next.added, c)
 		}
 	}

@@ -91,7 +91,8 @@ func (m *Machine) composeMetas(v *value, bytes int) {
 		}
 		changed := *m.view.Members.At(i)
 		changed.Meta, changed.Synced = q.meta, q.synced
-		if bytes += len(appendMember(nil, &changed)); bytes > addedBytes {
+		bytes += len(appendMember(nil, &changed))
+		if bytes > addedBytes {
 			break
 		}
 		v.changed = append(v.changed, changed)
@@ -110,7 +111,8 @@ func (v *value) checkChanged(i int, stay Members) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	if m.Meta, m.Synced = is.Meta, is.Synced; m != *is {
+	m.Meta, m.Synced = is.Meta, is.Synced
+	if m != *is {
 		return fmt.Errorf("%w: view %d changes more of rank %d than its attributes", ErrView, v.number, m.Rank)
 	}
 	return nil

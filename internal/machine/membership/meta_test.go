@@ -72,7 +72,8 @@ func TestMetaIsWithdrawn(t *testing.T) {
 	if len(n.hosts[0].m.metas) > 0 {
 		t.Errorf("the coordinator still has %v", n.hosts[0].m.metas)
 	}
-	if n.run(2e9, nil); n.settle().Number != 1 {
+	n.run(2e9, nil)
+	if n.settle().Number != 1 {
 		t.Errorf("%v", n.settle())
 	}
 }

@@ -45,7 +45,8 @@ func TestOneLateAnswerTeachesLittle(t *testing.T) {
 	if p.answer != 3*surprise {
 		t.Errorf("answers take %d s, and %d s are expected", 3*surprise/second, p.answer/second)
 	}
-	if p.learn(millisecond, surprise); p.answer != 3*surprise/2 {
+	p.learn(millisecond, surprise)
+	if p.answer != 3*surprise/2 {
 		t.Errorf("after one quick answer, %d s are expected", p.answer/second)
 	}
 }
@@ -114,7 +115,8 @@ func TestPaceIsForgotten(t *testing.T) {
 func TestLeaseFollowsThePace(t *testing.T) {
 	a := newAsker(t, nil)
 	before := a.lease()
-	if a.pace.answer = second; a.lease() != before+patienceFactor*second {
+	a.pace.answer = second
+	if a.lease() != before+patienceFactor*second {
 		t.Errorf("%d ms, before %d", a.lease()/millisecond, before/millisecond)
 	}
 }

@@ -67,7 +67,8 @@ func newAttempt(t *testing.T) *asker {
 	t.Helper()
 	a := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
 	a.Suspect(a.now, 4, 1)
-	if a.step(a.now + millisecond); a.proposer == nil {
+	a.step(a.now + millisecond)
+	if a.proposer == nil {
 		t.Fatal("it does not try")
 	}
 	return a
@@ -85,10 +86,12 @@ func TestAcknowledgmentsKeepAnAttemptAlive(t *testing.T) {
 		t.Errorf("it ends at %d after an acknowledgment at %d", second, a.now)
 	}
 	a.step(second - 1)
-	if a.answer(t, Promise, b, 2); a.proposer.deadline != second {
+	a.answer(t, Promise, b, 2)
+	if a.proposer.deadline != second {
 		t.Error("the same acknowledgment keeps it alive")
 	}
-	if a.step(second); a.proposer != nil {
+	a.step(second)
+	if a.proposer != nil {
 		t.Error("it goes on")
 	}
 }
@@ -97,10 +100,12 @@ func TestAcknowledgmentsKeepAnAttemptAlive(t *testing.T) {
 func TestMostAnswersTeachThePace(t *testing.T) {
 	a := newAttempt(t)
 	a.step(a.now + 10*millisecond)
-	if a.answer(t, Promise, a.proposer.ballot, 1); a.pace.answer != 0 {
+	a.answer(t, Promise, a.proposer.ballot, 1)
+	if a.pace.answer != 0 {
 		t.Errorf("after half of the answers, they take %d", a.pace.answer)
 	}
-	if a.answer(t, Promise, a.proposer.ballot, 2); a.pace.answer != 10*millisecond {
+	a.answer(t, Promise, a.proposer.ballot, 2)
+	if a.pace.answer != 10*millisecond {
 		t.Errorf("answers take %d", a.pace.answer)
 	}
 }
@@ -163,7 +168,8 @@ func TestAttemptsBeginAgainAFewTimes(t *testing.T) {
 			}
 		}
 		a.Trust(a.now, 3, 1)
-		if a.answer(t, Promise, a.proposer.ballot, 1, 2); a.acceptor.current == nil {
+		a.answer(t, Promise, a.proposer.ballot, 1, 2)
+		if a.acceptor.current == nil {
 			again++
 			a.step(a.now)
 		}
@@ -325,7 +331,8 @@ func TestAcceptanceWaitsForMessages(t *testing.T) {
 		t.Errorf("%d acceptances without the messages", n)
 	}
 	a.config.Log.(*testLog).receive(0, datum{view: 1, root: 0, incarnation: 1})
-	if a.LogFlushed(a.now); a.sentTo(0, Accept) != 1 {
+	a.LogFlushed(a.now)
+	if a.sentTo(0, Accept) != 1 {
 		t.Error("no acceptance with the messages")
 	}
 }
@@ -356,7 +363,8 @@ func TestProposerThatHasYieldedAccepts(t *testing.T) {
 func TestAttemptsRunForAsLongAsThoseBefore(t *testing.T) {
 	a := newAttempt(t)
 	a.Suspect(a.now+1, 3, 1)
-	if a.step(a.now + 1); a.stats.Canceled != 1 {
+	a.step(a.now + 1)
+	if a.stats.Canceled != 1 {
 		t.Error("the first attempt goes on")
 	}
 	began := a.acceptor.tried
@@ -374,7 +382,8 @@ func TestCanceledBallotIsTold(t *testing.T) {
 		a := newAsker(t, func(c *Config) { c.FlatThreshold = -1 })
 		a.Suspect(a.now, 4, 1)
 		a.run()
-		if a.proposer.deadline = protocol.Never; direct {
+		a.proposer.deadline = protocol.Never
+		if direct {
 			a.proposer.resend = a.now
 			a.run()
 		}

@@ -28,7 +28,8 @@ func TestReportsGoToTheCoordinatorAndTheProposer(t *testing.T) {
 			a := newAsker(t, func(conf *Config) { conf.Self, conf.DoubtTimeout = *conf.View.Members.At(c.self), 0 })
 			a.acceptor.promised = c.promised
 			a.noteAbstention(0, c.abstains)
-			if a.Suspect(a.now, 4, 1); withdrawn {
+			a.Suspect(a.now, 4, 1)
+			if withdrawn {
 				a.step(a.now)
 				a.Trust(a.now, 4, 1)
 			}
@@ -38,7 +39,8 @@ func TestReportsGoToTheCoordinatorAndTheProposer(t *testing.T) {
 					got = append(got, r)
 				}
 			}
-			if slices.Sort(got); !slices.Equal(got, c.want) {
+			slices.Sort(got)
+			if !slices.Equal(got, c.want) {
 				t.Errorf("%s, withdrawn %t: it reports to %v, want %v", what, withdrawn, got, c.want)
 			}
 		}
@@ -56,7 +58,8 @@ func TestReportsReturnToTheCoordinator(t *testing.T) {
 	if a.reporter.to != 1 || !slices.Equal(a.Unreachable(), []protocol.Rank{0, 3}) {
 		t.Fatalf("it reports to %d, and cannot reach %v", a.reporter.to, a.Unreachable())
 	}
-	if a.step(a.now + a.config.answerTimeout() - 100*millisecond); a.reporter.to != 1 {
+	a.step(a.now + a.config.answerTimeout() - 100*millisecond)
+	if a.reporter.to != 1 {
 		t.Errorf("it reports to %d before rank 1 has had its time", a.reporter.to)
 	}
 	a.receive(t, 0, frame{kind: Status})
@@ -140,7 +143,8 @@ func TestReportEndsAlone(t *testing.T) {
 	a.step(a.now)
 	for now, want := range map[protocol.Time]int{ends: 2, again - 1: 2, again: 1, again + 1: 0} {
 		m := deepCopy(a.Machine)
-		if m.Next(now); len(m.Unreachable()) != want {
+		m.Next(now)
+		if len(m.Unreachable()) != want {
 			t.Errorf("%d ns after its end: %v are unreachable", now-again, m.Unreachable())
 		}
 	}
@@ -166,7 +170,8 @@ func TestReportNamesTwoSources(t *testing.T) {
 func TestLeaveIsNoReport(t *testing.T) {
 	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(3) })
 	a.Leave(a.now)
-	if a.step(a.now); a.stats.Sent[Leave] != 1 || a.stats.Sent[Report] > 0 {
+	a.step(a.now)
+	if a.stats.Sent[Leave] != 1 || a.stats.Sent[Report] > 0 {
 		t.Errorf("%d reports", a.stats.Sent[Report])
 	}
 }
@@ -176,7 +181,8 @@ func TestNoCoordinatorIsSilentWithoutMajorities(t *testing.T) {
 	for _, noQuorum := range []bool{false, true} {
 		a := newAsker(t, func(c *Config) { c.Self, c.DoubtTimeout, c.NoQuorum = *c.View.Members.At(1), 0, noQuorum })
 		a.Suspect(a.now, 4, 1)
-		if a.step(a.now + 4*a.patience()); a.stats.Ballots > 0 == noQuorum {
+		a.step(a.now + 4*a.patience())
+		if a.stats.Ballots > 0 == noQuorum {
 			t.Errorf("any number may decide: %t, and it tries %d times", noQuorum, a.stats.Ballots)
 		}
 	}

@@ -43,7 +43,8 @@ func TestEachReasonIsReported(t *testing.T) {
 		}
 		before := a.stats.Sent[c.kind]
 		a.now = min(a.Deadline(), a.now+a.config.RetryInterval)
-		if a.run(); a.stats.Sent[c.kind] > before != c.repeat {
+		a.run()
+		if a.stats.Sent[c.kind] > before != c.repeat {
 			t.Errorf("%s: repeated %t", what, !c.repeat)
 		}
 	}
@@ -66,15 +67,18 @@ func TestConnectionRepeatsReports(t *testing.T) {
 	}
 	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2) })
 	a.Up(a.now, 0)
-	if a.run(); a.reporter.due != protocol.Never {
+	a.run()
+	if a.reporter.due != protocol.Never {
 		t.Error("it reports nothing")
 	}
 	a.Removed(a.now, 9, nil)
-	if a.Up(a.now, 0); a.sentTo(0, Status) > 0 {
+	a.Up(a.now, 0)
+	if a.sentTo(0, Status) > 0 {
 		t.Error("a member that has ended tells its status")
 	}
 	b := newAsker(t, nil).awaits()
-	if b.Up(b.now, 1); b.acceptor.awaiting.members.count() > 0 {
+	b.Up(b.now, 1)
+	if b.acceptor.awaiting.members.count() > 0 {
 		t.Error("a member that has connected is waited for")
 	}
 }

@@ -114,7 +114,8 @@ func deathInEveryPhase(t *testing.T, way func(*Config)) {
 					count := 0
 					n.spy = func(from *host, sent Kind) {
 						if sent == kind && from.id == victim && !from.dead {
-							if count++; count == which+1 {
+							count++
+							if count == which+1 {
 								n.kill(victim)
 							}
 						}
@@ -431,7 +432,8 @@ func TestRemovedMemberNamesItsSuccessor(t *testing.T) {
 		}
 		leaver := newAsker(t, nil)
 		leaver.Leave(leaver.now)
-		if leaver.Removed(leaver.now, 9, &Member{Identity: identity}); !errors.Is(leaver.done, ErrLeft) {
+		leaver.Removed(leaver.now, 9, &Member{Identity: identity})
+		if !errors.Is(leaver.done, ErrLeft) {
 			t.Errorf("one that leaves is told that it is removed: %v", leaver.done)
 		}
 		a.Removed(a.now, 9, &Member{Identity: identity})
@@ -467,7 +469,8 @@ func TestRemovedMemberDoesNotWaitForMessages(t *testing.T) {
 			t.Errorf("it leaves: %t, it has ended: %t, %d views", leaves, ended, len(log.record))
 		}
 		log.receive(0, datum{view: 1, root: 0, incarnation: 1})
-		if m.LogFlushed(2); errors.Is(m.done, ErrLeft) != leaves || (len(log.record) == 1) != leaves {
+		m.LogFlushed(2)
+		if errors.Is(m.done, ErrLeft) != leaves || (len(log.record) == 1) != leaves {
 			t.Errorf("it leaves: %t, it has ended with %v, %d views", leaves, m.done, len(log.record))
 		}
 	}
@@ -479,7 +482,8 @@ func TestStatsTellHowLongAChangeTakes(t *testing.T) {
 	for _, takesPart := range []bool{true, false} {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2) })
 		for round := range uint32(2) {
-			if a.now += second; takesPart {
+			a.now += second
+			if takesPart {
 				a.receive(t, 0, frame{kind: Prepare, ballot: Ballot{1 + round, 0}, members: set(nil).complement(5)})
 			}
 		}

@@ -147,7 +147,8 @@ func (s *schedule) crash(h *host) {
 	if !h.live() {
 		return
 	}
-	if h.dead = true; !s.n.disks && !s.alive() {
+	h.dead = true
+	if !s.n.disks && !s.alive() {
 		h.dead = false
 		return
 	}
@@ -200,7 +201,8 @@ func (s *schedule) impair() {
 		return
 	}
 	h := s.n.hosts[s.impaired%2]
-	if s.impaired++; h.live() {
+	s.impaired++
+	if h.live() {
 		h.m.SetImpaired(!h.m.impaired)
 	}
 }

@@ -68,7 +68,8 @@ func TestSetIsASet(t *testing.T) {
 			t.Fatal("a set of another view fits")
 		}
 		if beyond := slices.Clone(s); n%8 != 0 {
-			if beyond.add(n); beyond.fits(n) {
+			beyond.add(n)
+			if beyond.fits(n) {
 				t.Fatal("a set with one that is no member fits")
 			}
 		}

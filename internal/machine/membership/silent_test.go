@@ -237,7 +237,8 @@ func TestAbstentionEnds(t *testing.T) {
 		if got := m.lowest(nil); got != 1 {
 			t.Errorf("rank 0 abstains, and %d coordinates", got)
 		}
-		if send(f); m.lowest(nil) != 0 {
+		send(f)
+		if m.lowest(nil) != 0 {
 			t.Errorf("after %s of rank 0, rank %d coordinates", what, m.lowest(nil))
 		}
 	}
@@ -305,10 +306,12 @@ func TestRequestsAreReportedAtOnce(t *testing.T) {
 			now = m.reporter.due
 		}
 		sent(now)
-		if now++; m.reporter.due <= now || slices.Contains(sent(now), c.kind) {
+		now++
+		if m.reporter.due <= now || slices.Contains(sent(now), c.kind) {
 			t.Fatalf("%s: it reports without end", what)
 		}
-		if c.ask(m, now); !slices.Contains(sent(now), c.kind) {
+		c.ask(m, now)
+		if !slices.Contains(sent(now), c.kind) {
 			t.Errorf("%s waits, until %d at %d", what, m.reporter.due, now)
 		}
 	}
@@ -328,7 +331,8 @@ func TestAttemptThatIsNotAnswered(t *testing.T) {
 		t.Errorf("it waits for %v until %d, at %d", a.acceptor.awaiting.members.each(), a.pause, a.now)
 	}
 	a.Trust(a.now, 4, 1)
-	if a.step(a.now); a.acceptor.tried != 0 {
+	a.step(a.now)
+	if a.acceptor.tried != 0 {
 		t.Error("it still tries")
 	}
 }
@@ -382,7 +386,8 @@ func framesOf(m *Machine, until protocol.Time, kind Kind) map[protocol.Rank][]*f
 func TestAttemptWithoutAReasonEnds(t *testing.T) {
 	a := newAsker(t, nil)
 	a.Suspect(a.now, 4, 1)
-	if a.step(a.now + millisecond); a.proposer == nil {
+	a.step(a.now + millisecond)
+	if a.proposer == nil {
 		t.Fatal("it does not try")
 	}
 	a.Trust(a.now, 4, 1)
@@ -436,7 +441,8 @@ func TestHigherRanksRetreatForLonger(t *testing.T) {
 			t.Errorf("rank %d waits for %d, the one before for %d", self, got, before)
 		}
 		before = a.retreat()
-		if a.attemptTimeout = 1000 * a.config.AttemptTimeout; a.retreat() > before+maxRetreat*a.config.AttemptTimeout {
+		a.attemptTimeout = 1000 * a.config.AttemptTimeout
+		if a.retreat() > before+maxRetreat*a.config.AttemptTimeout {
 			t.Errorf("rank %d waits for %d after long attempts", self, a.retreat())
 		}
 	}
@@ -512,7 +518,8 @@ func TestWaitForACoordinatorBegins(t *testing.T) {
 		a.acceptor.silence, a.reporter.heard = silence{asked: at - second, looked: at - 1}, at
 		c.change(a)
 		a.now = at
-		if a.run(); a.acceptor.silence.asked != c.since {
+		a.run()
+		if a.acceptor.silence.asked != c.since {
 			t.Errorf("%s: it waits since %d", what, a.acceptor.silence.asked)
 		}
 	}

@@ -55,7 +55,8 @@ func TestFrozenMemberAsksMoreOften(t *testing.T) {
 		case count == 5 && a.now > before+3*second:
 			t.Errorf("5 statuses take %d ms", (a.now-before)/millisecond)
 		}
-		if gap = a.now - last; count == 1 {
+		gap = a.now - last
+		if count == 1 {
 			gap = 0
 		}
 		last = a.now
@@ -79,7 +80,8 @@ func TestReceiversOfStatus(t *testing.T) {
 			m.Suspect(1, 2, 1)
 		}
 		for turn, want := range c.want {
-			if m.status.turn = turn; m.statusReceiver(8) != want {
+			m.status.turn = turn
+			if m.statusReceiver(8) != want {
 				t.Errorf("rank %d, turn %d, some unreachable %t: index %d, want %d", c.self, turn, c.unreachable, m.statusReceiver(8), want)
 			}
 		}

@@ -137,7 +137,8 @@ func TestFirstVersion(t *testing.T) {
 func TestRequestsForVersions(t *testing.T) {
 	for version, taken := range map[uint16]bool{3: false, 4: false, 5: true, 6: false} {
 		m := newOldGroup(t, 5, 6, 5).hosts[0].m
-		if m.handleRaise(1, version); m.hasRequests() != taken {
+		m.handleRaise(1, version)
+		if m.hasRequests() != taken {
 			t.Errorf("version %d: taken %t", version, m.hasRequests())
 		}
 	}

@@ -85,7 +85,8 @@ func (o *outgoing) push(head, body []byte, size int, release func()) {
 		}
 		p.body = body[:min(len(body), room)]
 		body = body[len(p.body):]
-		if p.last = len(body) == 0; p.last {
+		p.last = len(body) == 0
+		if p.last {
 			p.onRelease = release
 		}
 		o.queue.Push(p)

@@ -67,7 +67,8 @@ func (n *network) percent(p int) bool { return n.rng.IntN(100) < p }
 func (n *network) step() {
 	for r, c := range n.endpoints {
 		n.sendAll(protocol.Rank(r), c)
-		if n.steps++; n.steps%16 == 0 {
+		n.steps++
+		if n.steps%16 == 0 {
 			if err := c.check(); err != nil {
 				n.t.Fatalf("rank %d: %v", r, err)
 			}
@@ -120,7 +121,8 @@ func (n *network) breakOne() {
 		return
 	}
 	p := pair(a, b)
-	if n.down[p] = !n.down[p]; n.down[p] {
+	n.down[p] = !n.down[p]
+	if n.down[p] {
 		kept := n.flying[:0]
 		for _, f := range n.flying {
 			if pair(f.from, f.to) != p {

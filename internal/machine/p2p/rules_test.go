@@ -64,7 +64,8 @@ func frames(t *testing.T, e *Endpoint, now protocol.Time) (all []packet) {
 	for to, head, body, ok := e.Next(now); ok; to, head, body, ok = e.Next(now) {
 		p := packet{to: to, raw: slices.Concat(head, body)}
 		var err error
-		if p.frame, err = parse(p.raw); err != nil {
+		p.frame, err = parse(p.raw)
+		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, p)
@@ -262,7 +263,8 @@ func TestFailures(t *testing.T) {
 	}
 	for range 3 {
 		_, _, _, ok := b.Next(now)
-		if b.SendFailed(now, false); !ok || b.Deadline() != now+ackDelay {
+		b.SendFailed(now, false)
+		if !ok || b.Deadline() != now+ackDelay {
 			t.Fatalf("an acknowledgment that has failed at %d: sent: %v, again at %d", now, ok, b.Deadline())
 		}
 		now = b.Deadline()
@@ -297,7 +299,8 @@ func TestLimits(t *testing.T) {
 	} {
 		for n, valid := range map[int]bool{-1: false, 0: true, 1: true, longest: true, longest + 1: false} {
 			var c Config
-			if set(&c, n); (c.check() == nil) != valid {
+			set(&c, n)
+			if (c.check() == nil) != valid {
 				t.Errorf("%+v: valid: %v", c, !valid)
 			}
 		}

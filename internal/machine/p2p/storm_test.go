@@ -41,7 +41,8 @@ func (h *sharedHost) work(r int) {
 		h.got[r*h.steps()+int(m.Data[0])]++
 	}
 	for h.step[r] < h.steps() && h.got[r*h.steps()+h.step[r]] > h.call {
-		if h.step[r]++; h.step[r] < h.steps() {
+		h.step[r]++
+		if h.step[r] < h.steps() {
 			h.exchange(r)
 		}
 	}

@@ -96,7 +96,8 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	if s := joiner.streams[old.self]; s.log.Len() != n || len(joiner.away) != 1 {
 		t.Errorf("a joiner has %d of %d messages, and waits for %v", s.log.Len(), n, joiner.away)
 	}
-	if old.Tick(200); old.streams[old.self].acked != n || len(old.away) > 0 {
+	old.Tick(200)
+	if old.streams[old.self].acked != n || len(old.away) > 0 {
 		t.Errorf("%d of %d messages are acknowledged, and %v waited for", old.streams[old.self].acked, n, old.away)
 	}
 	c.Self.ID = "late"
@@ -104,7 +105,8 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	if err := late.Join(201, tableFor(t, old, late)); err != nil {
 		t.Fatal(err)
 	}
-	if late.SetBackbone(202, []Peer{{Rank: 0, Zone: "a"}}); len(late.away) > 0 {
+	late.SetBackbone(202, []Peer{{Rank: 0, Zone: "a"}})
+	if len(late.away) > 0 {
 		t.Errorf("a joiner waits for %v, which is given up", late.away)
 	}
 }
@@ -129,7 +131,8 @@ func TestOnlyTheLeadShips(t *testing.T) {
 			t.Errorf("%s ships: %t, and has shipped %d", p.self.ID, p.active, p.Counts().Data)
 		}
 		clear(p.covered) // as if it had just begun to lead
-		if p.cover(); p.index == 0 && len(p.covered) != 2 {
+		p.cover()
+		if p.index == 0 && len(p.covered) != 2 {
 			t.Errorf("%s knows that %v have everything", p.self.ID, p.covered)
 		}
 		if p.behind() {

@@ -93,7 +93,8 @@ func TestGatewayGivesUpWhatNobodyHas(t *testing.T) {
 	dead := Origin{"c", "x", 1}
 	fromPeer(t, m, 2, 2, &frame{kind: kindLost, origin: dead, seq: 1})
 	fromPeer(t, m, 2, 2, &frame{kind: kindData, origin: dead, seq: 2, data: []byte("d")})
-	if m.Tick(giveUpAfter*modelStall + 1); len(m.Delivered()) > 0 {
+	m.Tick(giveUpAfter*modelStall + 1)
+	if len(m.Delivered()) > 0 {
 		t.Fatal("a message is given up too early")
 	}
 	m.Tick(giveUpAfter*modelStall + 20)
@@ -137,7 +138,8 @@ func TestDelegatesWaitForWhomTheLeadWaitsFor(t *testing.T) {
 	if err := second.FromZone(41, 0, told); err != nil {
 		t.Fatal(err)
 	}
-	if second.Tick(10 * modelStall); second.Lead() || len(second.away) != 1 {
+	second.Tick(10 * modelStall)
+	if second.Lead() || len(second.away) != 1 {
 		t.Errorf("the second delegate ships: %t, and waits for %v", second.Lead(), second.away)
 	}
 }
@@ -186,7 +188,8 @@ func TestFewZonesAreAwaited(t *testing.T) {
 	for i := range 2 * maxAwaited {
 		named.zones = append(named.zones, fmt.Sprint("zone ", i))
 	}
-	if fromPeer(t, m, 3, 1, named); len(m.covered) != maxAwaited {
+	fromPeer(t, m, 3, 1, named)
+	if len(m.covered) != maxAwaited {
 		t.Errorf("%d zones are waited for, of at most %d", len(m.covered), maxAwaited)
 	}
 }

@@ -8,7 +8,8 @@ import "testing"
 func TestOriginThatIsOnlyHeardOf(t *testing.T) {
 	m := lead(t)
 	x := Origin{"away", "x", 1}
-	if m.giveUp(2, m.stream(2, x), 5, 10); len(m.gaps) > 0 {
+	m.giveUp(2, m.stream(2, x), 5, 10)
+	if len(m.gaps) > 0 {
 		t.Error("messages are missing of an origin that has not begun here")
 	}
 	if p := m.positions([]string{"away"}); len(p) > 0 {
@@ -53,7 +54,8 @@ func TestLeadOfAZoneStays(t *testing.T) {
 		delegates []Sibling
 		want      int
 	}{{[]Sibling{{1, 1}, {2, 2}}, 2}, {nil, 2}, {[]Sibling{{3, 3}, {4, 4}}, 3}} {
-		if m.SetZone(2, c.delegates, 0); m.leader != c.want {
+		m.SetZone(2, c.delegates, 0)
+		if m.leader != c.want {
 			t.Errorf("of %v, %d leads", c.delegates, m.leader)
 		}
 	}
@@ -74,7 +76,8 @@ func TestOneZoneWaitsForNobody(t *testing.T) {
 	m := toldOf()
 	m.config.AckBytes = 1 << 15 // so that a watermark does not come each time
 	for range 3 {
-		if m.Broadcast(2, []byte("message")); !m.Window(1) {
+		m.Broadcast(2, []byte("message"))
+		if !m.Window(1) {
 			t.Error("the window waits for nobody")
 		}
 	}

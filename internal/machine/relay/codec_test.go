@@ -34,7 +34,8 @@ func TestFramesSurviveTheWire(t *testing.T) {
 		b := f.append(nil)
 		whole = len(b)
 		got, err := decode(b)
-		if got.data = nil; err != nil || !reflect.DeepEqual(got, f) {
+		got.data = nil
+		if err != nil || !reflect.DeepEqual(got, f) {
 			t.Fatalf("%+v became %+v, %v", f, got, err)
 		}
 		if cut := rapid.IntRange(0, whole-1).Draw(t, "cut"); cut < whole {

@@ -44,7 +44,8 @@ func (m *Machine) Forwarded(now Time, rank int, b []byte) error {
 		return err
 	}
 	s := m.streamOf(now, &f)
-	if m.forwarder.note(now, s, f.seq); s.own {
+	m.forwarder.note(now, s, f.seq)
+	if s.own {
 		m.arrive(now, s, f.seq, f.message(), false)
 		m.enqueue(s)
 	}
@@ -65,7 +66,8 @@ func (o *forwarder) confirm(s *stream, seq uint64) {
 	if s.forwarded == 0 || seq < s.forwarded {
 		return
 	}
-	if s.forwarded = seq + 1; seq >= s.position() {
+	s.forwarded = seq + 1
+	if seq >= s.position() {
 		s.forwarded = 0
 		delete(o.forwarded, s.origin)
 	}

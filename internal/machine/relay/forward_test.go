@@ -62,7 +62,8 @@ func TestNotAllMessagesAreForwarded(t *testing.T) {
 			t.Errorf("%s: a message was not forwarded before", what)
 		}
 		m.now += 100
-		if change(p); forwards("a1", nil) != 0 {
+		change(p)
+		if forwards("a1", nil) != 0 {
 			t.Errorf("%s: a message was forwarded", what)
 		}
 		m.now += 100
@@ -86,7 +87,8 @@ func TestWindow(t *testing.T) {
 // A member that is not in the backbone knows only from watermarks what other zones have.
 func TestWindowWaitsForWatermarks(t *testing.T) {
 	m := plain(t)
-	if m.Broadcast(2, []byte("data")); m.Window(1) {
+	m.Broadcast(2, []byte("data"))
+	if m.Window(1) {
 		t.Error("the window is open before a watermark")
 	}
 	mark := &frame{kind: kindWatermark, zone: "a", positions: []position{{Origin: m.self, Seq: 1, Acked: 1}}}

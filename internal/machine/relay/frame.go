@@ -168,7 +168,8 @@ func (f *frame) next(b []byte, known map[string]*stream) (rest []byte, err error
 func splitFrames(b []byte) (frames []*frame, err error) {
 	for len(b) > 0 {
 		f := new(frame)
-		if b, err = f.next(b, nil); err != nil {
+		b, err = f.next(b, nil)
+		if err != nil {
 			return nil, err
 		}
 		frames = append(frames, f)

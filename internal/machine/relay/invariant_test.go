@@ -29,7 +29,8 @@ func (j *journal) invariant() error {
 		for i := range s.log.Len() {
 			e, seq := s.log.At(i), s.first+uint64(i)
 			kept += e.cost()
-			if end += uint64(e.cost()); e.end != end {
+			end += uint64(e.cost())
+			if e.end != end {
 				return fmt.Errorf("message %d of %v ends at %d, not at %d", seq, s.origin, e.end, end)
 			}
 			if seq <= s.old {
@@ -39,7 +40,8 @@ func (j *journal) invariant() error {
 			}
 		}
 		for seq, a := range s.held {
-			if held += a.cost(); s.next > 0 && seq <= s.next {
+			held += a.cost()
+			if s.next > 0 && seq <= s.next {
 				return fmt.Errorf("message %d of %v waits, and the next is %d", seq, s.origin, s.next)
 			}
 		}
@@ -98,7 +100,8 @@ func (s *shipping) invariant() error {
 
 // checkInvariants has members judged after every input, or after one of many.
 func (m *model) checkInvariants(p *modelMember) {
-	if m.checked++; m.checked%m.every() != 0 || m.t.Failed() {
+	m.checked++
+	if m.checked%m.every() != 0 || m.t.Failed() {
 		return
 	}
 	if err := p.journal.invariant(); err != nil {

@@ -273,7 +273,8 @@ func (s *shipping) shipTurn(l *link, of *stream) {
 	for end := l.inFlight + quantum; sent < of.position() && l.inFlight < end && l.open(s.config.Window); {
 		sent = s.shipNext(l, of, sent)
 	}
-	if l.sent[of.origin] = sent; sent < of.position() {
+	l.sent[of.origin] = sent
+	if sent < of.position() {
 		l.turns = append(l.turns, of)
 	} else {
 		delete(l.waiting, of)
@@ -302,7 +303,8 @@ func (s *shipping) orphan(l *link, of *stream) bool {
 			theirs = max(theirs, other.sent[of.origin])
 		}
 	}
-	if theirs = min(theirs, of.position()); theirs > sent {
+	theirs = min(theirs, of.position())
+	if theirs > sent {
 		l.sent[of.origin], l.acked[of.origin] = theirs, theirs // they wait for the acknowledgment
 	}
 	return true

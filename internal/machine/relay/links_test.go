@@ -178,7 +178,8 @@ func TestLostAcknowledgmentIsAskedForAgain(t *testing.T) {
 	m.Actions()
 	at := m.Deadline()
 	for ; at < 2*modelStall && at >= 0; at = m.Deadline() {
-		if m.Tick(at); len(m.actions) > 0 {
+		m.Tick(at)
+		if len(m.actions) > 0 {
 			if asked, _ := sends(t, m, kindSync); len(asked) == 1 {
 				fromPeer(t, m, at, 1, reply)
 				fromPeer(t, m, at, 1, &frame{kind: kindAck, zone: "b", positions: reply.positions})

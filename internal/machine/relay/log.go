@@ -232,7 +232,8 @@ func (j *journal) drain(now Time, s *stream) {
 
 // expect notes that another member has an origin's messages up to a position.
 func (j *journal) expect(now Time, s *stream, upTo uint64) {
-	if s.seen = max(s.seen, upTo); s.seen >= max(s.next, 1) {
+	s.seen = max(s.seen, upTo)
+	if s.seen >= max(s.next, 1) {
 		j.missing(now, s)
 	}
 }

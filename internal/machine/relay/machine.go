@@ -239,7 +239,8 @@ func (m *Machine) each(now Time, b []byte, handle func(*frame)) (err error) {
 	f := &m.reading
 	other := false
 	for len(b) > 0 {
-		if b, err = f.next(b, m.known); err != nil {
+		b, err = f.next(b, m.known)
+		if err != nil {
 			break
 		}
 		handle(f)
@@ -257,7 +258,8 @@ func (m *Machine) each(now Time, b []byte, handle func(*frame)) (err error) {
 // keepEarly keeps frames until this member is ready. What does not fit is found missing later.
 func (m *Machine) keepEarly(b []byte) error {
 	frames, err := splitFrames(b)
-	if m.earlyBytes += len(b); m.earlyBytes <= m.config.KeepBytes {
+	m.earlyBytes += len(b)
+	if m.earlyBytes <= m.config.KeepBytes {
 		m.early = append(m.early, frames...)
 	}
 	return err

@@ -336,7 +336,8 @@ func (m *model) check(what string, sent map[string]int) {
 			if n, _ := fmt.Sscanf(g, "%s %d %s", &id, &seq, &data); n != 3 {
 				m.t.Fatalf("%s: %s got %q", what, p.self.ID, g)
 			}
-			if next[id]++; seq != next[id] || data != fmt.Sprint(id, "-", seq) {
+			next[id]++
+			if seq != next[id] || data != fmt.Sprint(id, "-", seq) {
 				m.t.Fatalf("%s: %s got %q as number %d of %s", what, p.self.ID, g, next[id], id)
 			}
 		}
@@ -833,13 +834,16 @@ func TestDelegateInBackboneLeads(t *testing.T) {
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 10}, {1, 11}}, 1)
 	peers := []Peer{{Rank: 5, Zone: "a", Age: 11}, {Rank: 6, Zone: "b"}}
-	if m.SetBackbone(1, peers); !m.Lead() {
+	m.SetBackbone(1, peers)
+	if !m.Lead() {
 		t.Error("a delegate waits for one that is not in the backbone")
 	}
-	if m.SetBackbone(2, append(peers, Peer{Rank: 7, Zone: "a", Age: 10})); m.Lead() {
+	m.SetBackbone(2, append(peers, Peer{Rank: 7, Zone: "a", Age: 10}))
+	if m.Lead() {
 		t.Error("a delegate ships although an older one has entered the backbone")
 	}
-	if m.SetZone(3, []Sibling{{1, 11}}, 1); !m.Lead() {
+	m.SetZone(3, []Sibling{{1, 11}}, 1)
+	if !m.Lead() {
 		t.Error("a delegate waits for one that its zone has removed")
 	}
 }

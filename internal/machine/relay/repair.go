@@ -71,7 +71,8 @@ func (r *repair) fetch(now Time) (gotOn []*stream) {
 			continue
 		}
 		s.gap = now
-		if fetches++; len(others) == 0 {
+		fetches++
+		if len(others) == 0 {
 			continue
 		}
 		f := frame{kind: kindFetch, origin: o, seq: s.next}

@@ -106,7 +106,8 @@ func (s *strange) check() error {
 		if next := s.next[m.Origin]; next > 0 && m.Seq-m.Lost != next && !s.forgot {
 			return fmt.Errorf("message %d of %v comes after %d, and %d are lost", m.Seq, m.Origin, next-1, m.Lost)
 		}
-		if s.next[m.Origin] = m.Seq + 1; m.Lost > 0 {
+		s.next[m.Origin] = m.Seq + 1
+		if m.Lost > 0 {
 			s.next[m.Origin] = m.Seq
 		}
 	}

@@ -42,24 +42,29 @@ func TestSummaries(t *testing.T) {
 		tell(zone, 2)
 	}
 	first := m.now
-	if until(first + minSummary/2); !slices.Equal(known("b"), []int{0, 2}) || count() < 6 {
+	until(first + minSummary/2)
+	if !slices.Equal(known("b"), []int{0, 2}) || count() < 6 {
 		t.Fatalf("zone b has 2 members, leads know %v after %d summaries", known("b"), count())
 	}
-	if until(first + 2*minSummary); !slices.Equal(known("b"), []int{2}) {
+	until(first + 2*minSummary)
+	if !slices.Equal(known("b"), []int{2}) {
 		t.Errorf("zone b has 2 members, others know %v", known("b"))
 	}
 	before := count()
 	changed := m.now
 	tell("b", 3)
 	tell("b", 3) // nothing new
-	if until(changed + minSummary/2); !slices.Equal(known("b"), []int{3}) {
+	until(changed + minSummary/2)
+	if !slices.Equal(known("b"), []int{3}) {
 		t.Errorf("zone b has 3 members, others know %v", known("b"))
 	}
 	tell("b", 4)
-	if until(changed + minSummary*3/4); count() > before+6 {
+	until(changed + minSummary*3/4)
+	if count() > before+6 {
 		t.Errorf("%d summaries of a change, want 6 at most", count()-before)
 	}
-	if until(changed + minSummary*5/2); !slices.Equal(known("b"), []int{4}) || count() > before+12 {
+	until(changed + minSummary*5/2)
+	if !slices.Equal(known("b"), []int{4}) || count() > before+12 {
 		t.Errorf("zone b has 4 members, others know %v after %d summaries more", known("b"), count()-before)
 	}
 	quiet, before := m.now, count()

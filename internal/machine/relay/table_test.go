@@ -50,7 +50,8 @@ func TestLinksTellWhatZonesLack(t *testing.T) {
 	}
 	links = links[1:]
 	for i, want := range []LinkState{{Zone: "b", Connected: true, Gateway: 1, Lag: 3}, {Zone: "c", Connected: true, Gateway: 3, Lag: 5}} {
-		if want.LagBytes, want.Heard = links[i].LagBytes, links[i].Heard; links[i] != want {
+		want.LagBytes, want.Heard = links[i].LagBytes, links[i].Heard
+		if links[i] != want {
 			t.Errorf("%+v, want %+v", links[i], want)
 		}
 	}

@@ -38,7 +38,8 @@ func (m *Member) startBacklog(now protocol.Time, s send) {
 // expires at once.
 func (m *Member) addToBacklog(b *backlog, s send) {
 	b.sends = append(b.sends, s)
-	if b.bytes += len(s.encoded) + len(s.body) + segmentCost; b.expired || b.bytes > m.config.KeepBytes {
+	b.bytes += len(s.encoded) + len(s.body) + segmentCost
+	if b.expired || b.bytes > m.config.KeepBytes {
 		m.giveUpBacklog(b)
 	}
 }

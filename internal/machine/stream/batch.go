@@ -85,7 +85,8 @@ func (s *segment) fits(first *segment) bool { return s.small() && s.topic == fir
 // Small ones that follow each other become one batch, of at most so many bytes. The
 // messages of a batch all have topics, or none has.
 func (o *ownStream) nextBatch(frames *slab, most int) (seg segment, begun uint32) {
-	if seg = o.pop(); seg.begins {
+	seg = o.pop()
+	if seg.begins {
 		begun = 1
 	}
 	if !seg.small() || o.waiting.Len() == 0 || !o.waiting.At(0).fits(&seg) {

@@ -108,7 +108,8 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 				m.offerPast(now, f, distance, false, leftward)
 			}
 		case protocol.WaitUntil:
-			if c.due = m.budget.postpone(c.began, a.At, m.skew.lead()); c.dense {
+			c.due = m.budget.postpone(c.began, a.At, m.skew.lead())
+			if c.dense {
 				c.due += m.skew.interval() // the neighbor's is postponed, too
 			}
 			m.schedule(f, c.due)

@@ -80,7 +80,8 @@ func TestOffersPastTheDeadEnd(t *testing.T) {
 				if !ok {
 					break
 				}
-				if m.SendFailed(now, false); sent > 1000 {
+				m.SendFailed(now, false)
+				if sent > 1000 {
 					t.Fatalf("%d members: %d frames to the dead, the last to rank %d", size, sent, to)
 				}
 				sent++

@@ -75,12 +75,14 @@ func TestEveryMessageIsCountedOnce(t *testing.T) {
 			if lost := uint64(rapid.IntRange(0, 3).Draw(t, "lost")); !last && lost > 0 {
 				to := min(number+lost, uint64(len(frames))-1)
 				f.wanted = to
-				if f.pull.trimmedTo, f.pull.messages = 0, 0; rapid.Bool().Draw(t, "known") {
+				f.pull.trimmedTo, f.pull.messages = 0, 0
+				if rapid.Bool().Draw(t, "known") {
 					fr, _ := parse(frames[to])
 					f.pull.trimmedTo, f.pull.messages = to, fr.messages
 				}
 				skipped := f.partial.skipped
-				if m.giveUp(1, f, to); m.Pending() == 0 && !skipped {
+				m.giveUp(1, f, to)
+				if m.Pending() == 0 && !skipped {
 					t.Fatalf("segments %d to %d are lost, and the program is not told", number, to)
 				}
 				take()
@@ -129,7 +131,8 @@ func TestMessagesBeforeASegment(t *testing.T) {
 		}
 	}
 	for _, c := range []count{{begun: 4, unknown: true}, {begun: 4, lower: true}} {
-		if f.count = c; f.messagesBefore(1) != 0 {
+		f.count = c
+		if f.messagesBefore(1) != 0 {
 			t.Errorf("%+v: %d messages", c, f.messagesBefore(1))
 		}
 	}

@@ -83,7 +83,8 @@ func TestWhatIsHeldIsKept(t *testing.T) {
 	}
 	m.Thaw()
 	m.FlushBatch()
-	if drain(m, now); m.own.flow.store.low > 0 || !m.own.flow.store.segments.At(m.own.flow.store.segments.Len()-1).batch {
+	drain(m, now)
+	if m.own.flow.store.low > 0 || !m.own.flow.store.segments.At(m.own.flow.store.segments.Len()-1).batch {
 		t.Errorf("%d segments that rank 2 lacks are not kept, of %d bytes", m.own.flow.store.low, m.own.held+m.own.inFlight)
 	}
 	if err := m.Invariant(); err != nil {
@@ -108,7 +109,8 @@ func TestPollsForCreditsBackOff(t *testing.T) {
 			t.Errorf("poll %d follows after %d ms, want %d", i, got/millisecond, want/millisecond)
 		}
 	}
-	if grantTo(t, m, at[7], 1); m.own.creditInterval != minPollInterval {
+	grantTo(t, m, at[7], 1)
+	if m.own.creditInterval != minPollInterval {
 		t.Errorf("after progress, polls are %d ms apart", m.own.creditInterval/millisecond)
 	}
 	drain(m, at[7])
@@ -270,7 +272,8 @@ func TestLateCredits(t *testing.T) {
 		if m.creditLate(1000+c.most) || !m.creditLate(1001+c.most) {
 			t.Errorf("with a base delay of %d ms, a credit may not take %d ms, or more", c.base/millisecond, c.most/millisecond)
 		}
-		if m.own.timed = 0; m.creditLate(1001 + c.most) {
+		m.own.timed = 0
+		if m.creditLate(1001 + c.most) {
 			t.Error("what is not measured is late")
 		}
 	}

@@ -75,7 +75,8 @@ func (f *flow) firstAhead() uint64 {
 
 // get returns a segment that is here.
 func (f *flow) get(number uint64) (seg segment, ok bool) {
-	if seg, ok = f.store.get(number); !ok {
+	seg, ok = f.store.get(number)
+	if !ok {
 		seg, ok = f.ahead[number]
 	}
 	return seg, ok

@@ -42,12 +42,14 @@ func (m *Member) updateFoster(now protocol.Time, f *flow, from protocol.Rank, nu
 	case tree && from == f.parent:
 		m.endAdoption(f)
 	case tree && from == p.parent:
-		if p.fed++; p.fed >= fosterSegments/2 {
+		p.fed++
+		if p.fed >= fosterSegments/2 {
 			p.fed = 0
 			m.queueFrame(from, f, frame{kind: adopt})
 		}
 	case !tree && number+1 >= f.wanted:
-		if p.source = from; p.due == protocol.Never {
+		p.source = from
+		if p.due == protocol.Never {
 			p.due = now + m.skew.patience()
 			m.schedule(f, p.due)
 		}

@@ -62,7 +62,8 @@ func TestLatestSourceAdopts(t *testing.T) {
 	if f.foster.due != due {
 		t.Errorf("due at %d, then at %d", due, f.foster.due)
 	}
-	if m.findFoster(f); f.foster.parent != 8 || f.foster.due != protocol.Never {
+	m.findFoster(f)
+	if f.foster.parent != 8 || f.foster.due != protocol.Never {
 		t.Errorf("%+v", f.foster)
 	}
 }
@@ -79,7 +80,8 @@ func TestFosterParentIsTold(t *testing.T) {
 		return n
 	}
 	for number, want := range []int{1, 1, 0} {
-		if f.foster.due = 5000 * millisecond; want > 0 {
+		f.foster.due = 5000 * millisecond
+		if want > 0 {
 			f.foster.parent = 7
 		}
 		fr := frame{kind: data, begins: true, incarnation: 1, first: uint64(number)}

@@ -164,7 +164,8 @@ func (f *frame) append(dst []byte) []byte {
 		return binary.BigEndian.AppendUint64(dst, f.last)
 	}
 	if f.combines() {
-		if dst = binary.BigEndian.AppendUint64(dst, f.view); f.live > 0 {
+		dst = binary.BigEndian.AppendUint64(dst, f.view)
+		if f.live > 0 {
 			dst = binary.BigEndian.AppendUint64(dst, f.live)
 		}
 		return dst
@@ -178,7 +179,8 @@ func (f *frame) append(dst []byte) []byte {
 	if f.remaining > 0 {
 		dst = binary.BigEndian.AppendUint32(dst, f.remaining)
 	}
-	if dst = append(dst, f.segment...); f.aged {
+	dst = append(dst, f.segment...)
+	if f.aged {
 		dst = binary.BigEndian.AppendUint32(dst, f.age)
 		dst = binary.BigEndian.AppendUint32(dst, f.skew)
 	}
@@ -217,7 +219,8 @@ func parseSplit(b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
 	}
 	f, err := parseKind(grantCredit, b[:end])
-	if f.live = binary.BigEndian.Uint64(b[end:]); err == nil && f.live <= f.first {
+	f.live = binary.BigEndian.Uint64(b[end:])
+	if err == nil && f.live <= f.first {
 		return frame{}, fmt.Errorf("%w: a credit of %d, and of %d for those that answer", ErrFrame, f.first, f.live)
 	}
 	return f, err
@@ -248,7 +251,8 @@ func parseKind(k kind, b []byte) (frame, error) {
 	if len(b) < head {
 		return frame{}, fmt.Errorf("%w: %d bytes are too few", ErrFrame, len(b))
 	}
-	if f.segment = b[head:]; head > headSize {
+	f.segment = b[head:]
+	if head > headSize {
 		f.messages = binary.BigEndian.Uint32(b[headSize:])
 	}
 	if f.carriesSegment() {

@@ -13,12 +13,14 @@ import (
 func TestPacingOfCreditPolls(t *testing.T) {
 	var p creditPolls
 	now := protocol.Time(1000 * millisecond)
-	if p.answered(now); p.pending != 0 || !p.due(now) || p.stalled(now+stallTimeout, stallTimeout) {
+	p.answered(now)
+	if p.pending != 0 || !p.due(now) || p.stalled(now+stallTimeout, stallTimeout) {
 		t.Errorf("before the first poll: %+v", p)
 	}
 	wait := minPollInterval
 	for i := range 4 { // without an answer
-		if p.sent(now); p.pending != i+1 || p.due(now+wait-1) || !p.due(now+wait) || p.since != 1000*millisecond {
+		p.sent(now)
+		if p.pending != i+1 || p.due(now+wait-1) || !p.due(now+wait) || p.since != 1000*millisecond {
 			t.Errorf("poll %d: %+v", i, p)
 		}
 		now += wait
@@ -40,7 +42,8 @@ func TestPacingOfCreditPolls(t *testing.T) {
 	}
 	p.sent(now)
 	now += 10 * millisecond
-	if p.answered(now); p.took != 10*millisecond || p.wait != 20*millisecond {
+	p.answered(now)
+	if p.took != 10*millisecond || p.wait != 20*millisecond {
 		t.Errorf("an answer in time: %+v", p)
 	}
 	p = creditPolls{took: 60 * millisecond, wait: 120 * millisecond}
@@ -50,7 +53,8 @@ func TestPacingOfCreditPolls(t *testing.T) {
 	}
 	p.sent(now + 200*millisecond)
 	p.answered(now + 210*millisecond)
-	if p.sent(now + 300*millisecond); p.wait != 240*millisecond {
+	p.sent(now + 300*millisecond)
+	if p.wait != 240*millisecond {
 		t.Errorf("there was an answer after the last poll: the next one after %d ms", p.wait/millisecond)
 	}
 }
@@ -70,7 +74,8 @@ func TestSilentMembersAreStalled(t *testing.T) {
 		if m.stalled[1] {
 			t.Errorf("view %d: stalled too early", view)
 		}
-		if m.pollForCredit(1+timeout, f, 1, 5); !m.stalled[1] {
+		m.pollForCredit(1+timeout, f, 1, 5)
+		if !m.stalled[1] {
 			t.Errorf("view %d: not stalled", view)
 		}
 		grantTo(t, m, 1+timeout, 0)
@@ -159,7 +164,8 @@ func TestCreditsAreRelayed(t *testing.T) {
 func TestCreditsGoToTheSender(t *testing.T) {
 	m, f := behind(t, 0)
 	receiveFrom(t, m, 1, 0, 0, 0, 10)
-	if repaired(t, m, 1, 7, 1); f.credit.to != 0 {
+	repaired(t, m, 1, 7, 1)
+	if f.credit.to != 0 {
 		t.Errorf("granted to %d", f.credit.to)
 	}
 	fr := frame{kind: data, begins: true, incarnation: 1, first: 2}
@@ -215,7 +221,8 @@ func TestPausesOfRoots(t *testing.T) {
 		}
 		const now = 1001 * millisecond
 		m.own.window, m.own.blockedSince, m.own.flow.activeAt = 5*initialWindow, c.blocked, c.active
-		if m.windowFull(now); m.own.window != c.want {
+		m.windowFull(now)
+		if m.own.window != c.want {
 			t.Errorf("%+v: a window of %d", c, m.own.window)
 		}
 	}
@@ -229,7 +236,8 @@ func TestPausesOfRoots(t *testing.T) {
 // root has nothing to look at.
 func TestBlockedRootLooksWhenTreesChange(t *testing.T) {
 	for blocked, m := range map[bool]*Member{false: group(t, Config{}, 2)[0], true: blockedRoot(t)} {
-		if m.setDown(1, true); (m.Deadline() <= 1) != blocked || (m.own.creditDue <= 1) != blocked {
+		m.setDown(1, true)
+		if (m.Deadline() <= 1) != blocked || (m.own.creditDue <= 1) != blocked {
 			t.Errorf("blocked: %t; due at %d", blocked, m.Deadline())
 		}
 	}

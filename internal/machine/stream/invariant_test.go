@@ -87,13 +87,15 @@ func (m *Member) invariantOf(f *flow) error {
 		if seg, ok := s.get(next); !ok || seg.size() != s.segments.At(i).size() {
 			return fmt.Errorf("segment %d is not found", next)
 		}
-		if next++; len(gaps) > 0 && gaps[0].from == next {
+		next++
+		if len(gaps) > 0 && gaps[0].from == next {
 			next, gaps = gaps[0].to, gaps[1:]
 		}
 	}
 	ahead := 0
 	for number, seg := range f.ahead {
-		if ahead += seg.size(); number <= f.next {
+		ahead += seg.size()
+		if number <= f.next {
 			return fmt.Errorf("segment %d is ahead of %d", number, f.next)
 		}
 	}
@@ -133,7 +135,8 @@ func (m *Member) invariantOfMemory() error {
 	for peer, b := range m.backlogs {
 		bytes := 0
 		for _, s := range b.sends {
-			if bytes += len(s.encoded) + len(s.body) + segmentCost; s.to != peer {
+			bytes += len(s.encoded) + len(s.body) + segmentCost
+			if s.to != peer {
 				return fmt.Errorf("a segment for rank %d waits for %d", s.to, peer)
 			}
 		}

@@ -73,7 +73,8 @@ func TestSegmentsAheadAreBoundedToTheByte(t *testing.T) {
 		if len(f.ahead) != want {
 			t.Errorf("%d segments are ahead of a hole, want %d", len(f.ahead), want)
 		}
-		if receiveFrom(t, m, 1, 0, 0, 0, 100); f.next != uint64(want)+1 || f.aheadBytes != 0 {
+		receiveFrom(t, m, 1, 0, 0, 0, 100)
+		if f.next != uint64(want)+1 || f.aheadBytes != 0 {
 			t.Errorf("with the hole filled, it goes on at %d", f.next)
 		}
 	}
@@ -96,7 +97,8 @@ func TestFrozenMemberHoldsWhatFits(t *testing.T) {
 		if f := m.flows[0]; f.next != want || m.heldBytes != int(want)*size || !m.Full() || m.Pending() > 0 {
 			t.Errorf("cut at %d: it has segments up to %d, and holds %d bytes", cut, f.next, m.heldBytes)
 		}
-		if m.Thaw(); m.heldBytes != 0 || m.Pending() != int(want) || m.flows[0].cut != 0 {
+		m.Thaw()
+		if m.heldBytes != 0 || m.Pending() != int(want) || m.flows[0].cut != 0 {
 			t.Errorf("cut at %d: it goes on with %d messages, and holds %d bytes", cut, m.Pending(), m.heldBytes)
 		}
 	}
@@ -148,7 +150,8 @@ func TestSubscriptionsThatAreNone(t *testing.T) {
 	}
 	one, two := m.Subscribe("topic"), m.Subscribe("topic")
 	m.Unsubscribe(1, one)
-	if m.inbox.pushTopic(Message{Topic: "topic"}, false, nil); m.PendingTopic(two) != 1 || m.PendingTopic(one) != 0 {
+	m.inbox.pushTopic(Message{Topic: "topic"}, false, nil)
+	if m.PendingTopic(two) != 1 || m.PendingTopic(one) != 0 {
 		t.Error("with one subscription of a topic, another one has ended")
 	}
 	if size := TopicSize("topic"); size != 6 || TopicSize("") != 0 {

@@ -61,7 +61,8 @@ func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, f
 	if !repeated {
 		p.trimmedBy = append(p.trimmedBy, from)
 	}
-	if p.trimmedReplies++; m.frozen && !repeated || !m.frozen && p.trimmedReplies <= maxTries {
+	p.trimmedReplies++
+	if m.frozen && !repeated || !m.frozen && p.trimmedReplies <= maxTries {
 		p.due = now // request from another member
 		m.schedule(f, now)
 	}
@@ -82,7 +83,8 @@ func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 		}
 	}
 	f.next, f.wanted = to, max(f.wanted, to)
-	if f.count.end, f.count.endMessages = to, 0; to == f.pull.trimmedTo {
+	f.count.end, f.count.endMessages = to, 0
+	if to == f.pull.trimmedTo {
 		f.count.endMessages = f.pull.messages
 	}
 	if !m.frozen {

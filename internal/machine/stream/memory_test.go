@@ -26,13 +26,15 @@ func TestWhenMemoryIsUsedAgain(t *testing.T) {
 		if c.buffer != nil {
 			c.buffer.memory = make([]byte, 100)
 		}
-		if m.recycle(c.number, &segment{buffer: c.buffer}); (m.spare.bytes > 0) != c.again {
+		m.recycle(c.number, &segment{buffer: c.buffer})
+		if (m.spare.bytes > 0) != c.again {
 			t.Errorf("%s: used again: %t", what, m.spare.bytes > 0)
 		}
 	}
 	m := group(t, Config{}, 3)[0]
 	in, out := &reassemblyBuffer{}, &reassemblyBuffer{}
-	if m.queueSegment(1, m.own.flow, data, &segment{buffer: in}); !m.sends(in) || m.sends(out) {
+	m.queueSegment(1, m.own.flow, data, &segment{buffer: in})
+	if !m.sends(in) || m.sends(out) {
 		t.Error("memory of a frame that waits is free, or another one's is not")
 	}
 	m.lastSent = m.outbox.Pop()
@@ -87,7 +89,8 @@ func TestSegmentAheadHasMemoryForItself(t *testing.T) {
 	if ahead := m.bufferFor(f, 5, 100, 1000); cap(ahead.memory) != 100 || f.reassembly != arriving || ahead.next != 5 {
 		t.Errorf("%d bytes for a segment of 100", cap(ahead.memory))
 	}
-	if f.reassembly = nil; cap(m.bufferFor(f, 0, 100, maxReassemblyBuffer).memory) != maxReassemblyBuffer {
+	f.reassembly = nil
+	if cap(m.bufferFor(f, 0, 100, maxReassemblyBuffer).memory) != maxReassemblyBuffer {
 		t.Error("more memory than maxReassemblyBuffer because a message is announced")
 	}
 }

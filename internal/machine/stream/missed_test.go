@@ -77,7 +77,8 @@ func TestWritableOffersWhatWasMissed(t *testing.T) {
 			break
 		}
 		if to == 3 && kind(head[0]) == offer {
-			if offers++; offers > 3 { // the queue has room for three
+			offers++
+			if offers > 3 { // the queue has room for three
 				m.SendFailed(3, true)
 			}
 		}
@@ -213,7 +214,8 @@ func TestLastMemberSendsAllThatWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if drain(m, 1); m.Unwritten() > 0 {
+	drain(m, 1)
+	if m.Unwritten() > 0 {
 		t.Errorf("%d segments wait for another call", m.Unwritten())
 	}
 }

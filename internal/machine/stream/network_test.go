@@ -109,7 +109,8 @@ func (n *network) broadcastTopic(root protocol.Rank, topic string, data []byte) 
 		piece := data[:min(len(data), h.SegmentSize())]
 		data = data[len(piece):]
 		for began := n.now; write(piece, len(data)) != nil; {
-			if n.pump(h); !n.step() || n.now > began+10*minute {
+			n.pump(h)
+			if !n.step() || n.now > began+10*minute {
 				n.t.Fatalf("rank %d is blocked for ever at %v: %+v", root, time.Duration(n.now), h.Stats())
 			}
 		}
@@ -131,7 +132,8 @@ func (n *network) pump(h *host) {
 			n.carry(h, to, slices.Concat(head, body))
 		}
 	}
-	if n.judged++; n.judged%8 == 0 {
+	n.judged++
+	if n.judged%8 == 0 {
 		if err := h.Invariant(); err != nil && !n.t.Failed() {
 			n.t.Errorf("rank %d at %v: %v", h.rank, time.Duration(n.now), err)
 		}

@@ -82,7 +82,8 @@ func newPair(t *testing.T) *pair {
 	p := &pair{t: t, now: 1}
 	for rank, m := range []**stream.Member{&p.root, &p.left, &p.right} {
 		var err error
-		if *m, err = stream.New(stream.Config{Rank: protocol.Rank(rank), Size: 4, Incarnation: 1}); err != nil {
+		*m, err = stream.New(stream.Config{Rank: protocol.Rank(rank), Size: 4, Incarnation: 1})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -78,7 +78,8 @@ func (m *Member) write(topic string, payload []byte, remaining int) error {
 	m.own.writing = remaining > 0
 	m.own.waiting.Push(seg)
 	m.own.bytes += seg.size()
-	if m.own.writtenBytes = written; remaining == 0 {
+	m.own.writtenBytes = written
+	if remaining == 0 {
 		m.own.receipts.accepted++
 		m.stats.Broadcast++
 		m.stats.BroadcastBytes += uint64(m.own.writtenBytes)
@@ -110,14 +111,16 @@ func (o *ownStream) pop() segment {
 // none, or if it has to wait.
 func (m *Member) emit(now protocol.Time) bool {
 	b := &m.own.burst
-	if b.batching = false; m.own.waiting.Len() == 0 {
+	b.batching = false
+	if m.own.waiting.Len() == 0 {
 		b.flush, b.waiting = false, 0
 		return false
 	}
 	if m.frozen || m.deliversOwn() && m.inboxFull() || m.windowFull(now) {
 		return false
 	}
-	if b.batching = m.shouldBatch(now); b.batching {
+	b.batching = m.shouldBatch(now)
+	if b.batching {
 		return false
 	}
 	// Flow control has found room for one message. The rest of a batch fits into what a
@@ -141,7 +144,8 @@ func (m *Member) emit(now protocol.Time) bool {
 	f.arrived = arrival{f.next, now}
 	m.own.sentAt.note(now, f.next)
 	m.own.inFlight += seg.weight()
-	if f.wanted = f.next; m.deliversOwn() {
+	f.wanted = f.next
+	if m.deliversOwn() {
 		m.deliver(f, f.next)
 	} else {
 		f.delivered = f.next

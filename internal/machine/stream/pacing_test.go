@@ -161,7 +161,8 @@ func TestNeighborsHaveTimeToAnswer(t *testing.T) {
 	for f.correction.rightwardOffers < 2 {
 		now := m.Deadline()
 		spent, asked := m.budget.spent, f.correction.rightwardOffers
-		if drain(m, now); f.correction.rightwardOffers > asked && (f.correction.due != now+m.passOver(asked) || m.budget.spent != spent+questionCost) {
+		drain(m, now)
+		if f.correction.rightwardOffers > asked && (f.correction.due != now+m.passOver(asked) || m.budget.spent != spent+questionCost) {
 			t.Errorf("question %d: the next one after %d µs, %d spent", asked, (f.correction.due-now)/microsecond, m.budget.spent-spent)
 		}
 	}
@@ -214,7 +215,8 @@ func TestSkewIsMeasured(t *testing.T) {
 			segment(c.treeAt, 1, c.by, c.sender) // twice measures nothing more
 		}
 		want := before
-		if want.near = m.skew.near; c.measured > 0 {
+		want.near = m.skew.near
+		if c.measured > 0 {
 			want.measure(0, c.measured)
 		}
 		if m.skew != want {
@@ -289,12 +291,14 @@ func TestCorrectionsKeepTheirDistance(t *testing.T) {
 	} {
 		*c = correction{began: d.began, due: protocol.Never, yielded: 5}
 		f.next++
-		if m.scheduleCorrection(now, f); c.due != d.due || c.dense != d.dense || c.yielded != 0 {
+		m.scheduleCorrection(now, f)
+		if c.due != d.due || c.dense != d.dense || c.yielded != 0 {
 			t.Errorf("the one before began %d ns ago: %+v", now-d.began, c)
 		}
 	}
 	*c = correction{since: now - 10*lead, due: protocol.Never} // it has waited for another one to end
-	if m.scheduleCorrection(now, f); c.due != now {
+	m.scheduleCorrection(now, f)
+	if c.due != now {
 		t.Errorf("one that is late begins %d ns later", c.due-now)
 	}
 }
@@ -308,7 +312,8 @@ func TestQuestionThatFailsIsPassedOver(t *testing.T) {
 			if fr.kind != offer || fr.direction != rightward || to != 5 {
 				continue
 			}
-			if m.SendFailed(now, false); f.correction.due != now {
+			m.SendFailed(now, false)
+			if f.correction.due != now {
 				t.Errorf("after %d µs", (f.correction.due-now)/microsecond)
 			}
 			if got := offeredTo(m, now); !slices.Equal(got, []protocol.Rank{6}) {

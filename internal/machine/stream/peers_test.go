@@ -48,7 +48,8 @@ func TestOfferGoesPastAPeerThatIsDown(t *testing.T) {
 		m, f := middle(t)
 		m.lastSent = c.last
 		m.lastSent.flow = f
-		if m.SendFailed(1, false); !m.down[c.last.to] || m.retryDue != 1+retryInterval || m.Deadline() > m.retryDue {
+		m.SendFailed(1, false)
+		if !m.down[c.last.to] || m.retryDue != 1+retryInterval || m.Deadline() > m.retryDue {
 			t.Errorf("%s: down: %t, tried again at %d", c.what, m.down[c.last.to], m.retryDue)
 		}
 		if got := offeredTo(m, 1); !slices.Equal(got, c.further) {
@@ -126,22 +127,26 @@ func TestNothingWaitsForAPeerThatIsDown(t *testing.T) {
 		t.Errorf("down: %+v", s)
 	}
 	offeredTo(m, 1)
-	if m.Writable(1, 5); offeredTo(m, 1) != nil {
+	m.Writable(1, 5)
+	if offeredTo(m, 1) != nil {
 		t.Error("it is offered what it had missed before")
 	}
 	m.setStalled(5, true)
 	m.noteMissed(5, f)
-	if m.Up(1, 5); m.down[5] || m.PeerStates(1)[5].Stalled || m.missed[5] != nil {
+	m.Up(1, 5)
+	if m.down[5] || m.PeerStates(1)[5].Stalled || m.missed[5] != nil {
 		t.Errorf("it is back: down %t, %+v", m.down[5], m.PeerStates(1)[5])
 	}
 	if got := offeredTo(m, 1); !slices.Equal(got, []protocol.Rank{5}) {
 		t.Errorf("%v are offered the stream", got)
 	}
 	f.fedAt = 1
-	if m.Up(1, 5); f.fedAt != 1 {
+	m.Up(1, 5)
+	if f.fedAt != 1 {
 		t.Error("a tree whose parent was not away does not go on")
 	}
-	if m.Up(1, f.parent); f.fedAt != 0 {
+	m.Up(1, f.parent)
+	if f.fedAt != 0 {
 		t.Error("what a parent has sent before may be lost, and it is waited for")
 	}
 }
@@ -190,7 +195,8 @@ func TestSuccessorIsFed(t *testing.T) {
 		"missed something": func(m *Member) { m.noteMissed(1, m.own.flow) },
 	} {
 		m := group(t, Config{KeepBytes: 1000}, 3)[0]
-		if trouble(m); what != "missed something" && slices.Contains(m.own.flow.children, 1) {
+		trouble(m)
+		if what != "missed something" && slices.Contains(m.own.flow.children, 1) {
 			t.Errorf("%s: it is fed", what)
 		}
 		for i, members := range []MemberList{{{0, 1}, {2, 1}}, {{0, 1}, {1, 2}, {2, 1}}} {

@@ -98,7 +98,8 @@ func (m *Member) Unprocessed() (ranks []protocol.Rank) {
 func (m *Member) pollProcessed(now protocol.Time) {
 	f := m.own.flow
 	m.own.processedDue = protocol.Never
-	if m.acknowledgeProcessed(f); f.processing.acked >= f.processing.wanted {
+	m.acknowledgeProcessed(f)
+	if f.processing.acked >= f.processing.wanted {
 		return
 	}
 	m.forwardProcessedPoll(f)

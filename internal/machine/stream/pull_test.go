@@ -22,7 +22,8 @@ const (
 // rawFrame encodes a frame about the stream of root 0. A payload begins its message.
 func rawFrame(kind byte, first uint64, payload string) []byte {
 	b := make([]byte, 22, 30+len(payload))
-	if b[0] = kind; payload != "" {
+	b[0] = kind
+	if payload != "" {
 		b[1] = 1
 	}
 	b[13] = 1 // the incarnation
@@ -71,7 +72,8 @@ func (p *peer) run(took time.Duration, answer func(to protocol.Rank, first uint6
 				answer(to, binary.BigEndian.Uint64(head[14:]))
 			}
 		}
-		if p.now = max(p.Deadline(), p.now+1); p.now > end {
+		p.now = max(p.Deadline(), p.now+1)
+		if p.now > end {
 			p.now = end
 			return
 		}
@@ -148,7 +150,8 @@ func TestFrozenMemberRepeatsLostRequestsSoon(t *testing.T) {
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 32 * rounds}})
 	requests := 0
 	p.run(rounds*time.Second, func(to protocol.Rank, missing uint64) {
-		if requests++; requests%4 != 0 {
+		requests++
+		if requests%4 != 0 {
 			return // lost
 		}
 		for i := range uint64(32) {

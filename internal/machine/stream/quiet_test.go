@@ -95,7 +95,8 @@ func TestWindowAfterAPause(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.own.flow.activeAt, m.own.window = 1, grown
-		if m.windowFull(1 + pause); m.own.window != want {
+		m.windowFull(1 + pause)
+		if m.own.window != want {
 			t.Errorf("after %d ns, a window of %d", pause, m.own.window)
 		}
 	}
@@ -105,10 +106,12 @@ func TestWindowAfterAPause(t *testing.T) {
 func TestWhenActiveRootsAreCounted(t *testing.T) {
 	m := group(t, Config{}, 9)[8]
 	m.active, m.activeDue = 7, second
-	if m.countActive(second - 1); m.active != 7 {
+	m.countActive(second - 1)
+	if m.active != 7 {
 		t.Error("they are counted all the time")
 	}
-	if m.countActive(second); m.active != 0 || m.activeDue != second+activeInterval {
+	m.countActive(second)
+	if m.active != 0 || m.activeDue != second+activeInterval {
 		t.Errorf("%d are active, counted again at %d", m.active, m.activeDue)
 	}
 }

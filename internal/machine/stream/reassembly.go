@@ -85,7 +85,8 @@ func (p *partial) add(seg *segment, limit int) (message []byte, complete bool) {
 	if !p.begun { // a sender may continue what it has not begun
 		return nil, false
 	}
-	if p.bytes += len(seg.payload()); p.bytes > limit {
+	p.bytes += len(seg.payload())
+	if p.bytes > limit {
 		*p = partial{skipped: true}
 		return nil, false
 	}

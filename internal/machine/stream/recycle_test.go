@@ -47,7 +47,8 @@ func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 					again++
 				}
 			}
-			if messages = append(messages, got); released {
+			messages = append(messages, got)
+			if released {
 				n.members[1].Release(got.Lease)
 				n.members[1].Release(got.Lease) // twice is once
 			}
@@ -74,7 +75,8 @@ func TestRecycledMemoryIsOutOfUse(t *testing.T) {
 		sent := map[protocol.Rank][][]byte{}
 		for i := range 200 {
 			slow := n.members[3]
-			if slow.full = i%40 > 20; i%40 == 0 {
+			slow.full = i%40 > 20
+			if i%40 == 0 {
 				for _, h := range n.members {
 					h.Writable(n.now, slow.rank)
 					n.pump(h)
@@ -125,7 +127,8 @@ func TestMemoryToBeSentIsNotUsedAgain(t *testing.T) {
 		if !ok {
 			t.Fatal("nothing was delivered")
 		}
-		if m.Release(got.Lease); i == 0 {
+		m.Release(got.Lease)
+		if i == 0 {
 			request := append(bytes.Clone(frame[:14]), make([]byte, 16)...) // of segment 0
 			request[0], request[1], request[29] = requestKind, 0, 1
 			if err := m.Receive(1, 0, request); err != nil {

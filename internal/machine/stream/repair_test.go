@@ -53,7 +53,8 @@ func TestRepairsAreAskedForFurtherAndFurtherOut(t *testing.T) {
 		if !slices.Equal(neighbors, want) {
 			t.Errorf("%d sources: neighbors %v are asked, want %v", n, neighbors, want)
 		}
-		if f.pull.tries = maxTries - 1; m.nextSource(f) != f.parent {
+		f.pull.tries = maxTries - 1
+		if m.nextSource(f) != f.parent {
 			t.Errorf("%d sources: the last request goes to %d", n, m.nextSource(f))
 		}
 	}
@@ -63,7 +64,8 @@ func TestRepairsAreAskedForFurtherAndFurtherOut(t *testing.T) {
 func TestOfferOfWhatIsHereMakesNoWork(t *testing.T) {
 	m, f := behind(t, 0)
 	receiveFrom(t, m, 1, 0, 0, 0, 10)
-	if drain(m, 1); f.next != 1 {
+	drain(m, 1)
+	if f.next != 1 {
 		t.Fatalf("%d segments", f.next)
 	}
 	for _, first := range []uint64{0, 1} {
@@ -177,7 +179,8 @@ func TestNeighborsThatAreDownAreTriedAgain(t *testing.T) {
 			m.Down(1, peer)
 		}
 		m.retryDue = protocol.Never
-		if m.Down(1, c.last); (m.retryDue != protocol.Never) != c.want {
+		m.Down(1, c.last)
+		if (m.retryDue != protocol.Never) != c.want {
 			t.Errorf("%v and then %d are down: tried again: %t", c.down, c.last, !c.want)
 		}
 	}
@@ -222,7 +225,8 @@ func TestTheRestIsRequestedUnlessTheTreeGoesOn(t *testing.T) {
 		}
 		f.pull.due, f.pull.requestedTo = now, f.next
 		m.due = protocol.Never
-		if m.requestMore(now, f); m.Deadline() > f.pull.due || (requests(m, now) > 0) == fed || f.pull.due <= now {
+		m.requestMore(now, f)
+		if m.Deadline() > f.pull.due || (requests(m, now) > 0) == fed || f.pull.due <= now {
 			t.Errorf("fed by the tree: %t; due at %d, at %d", fed, f.pull.due, now)
 		}
 	}
@@ -279,7 +283,8 @@ func TestWhatIsBehindAHoleIsKept(t *testing.T) {
 	receiveFrom(t, m, 1, 0, 5, 0, 10)
 	receiveFrom(t, m, 1, 0, 8, 0, 10)
 	f.correction.due, f.tailProbe.due = protocol.Never, protocol.Never
-	if m.giveUp(1, f, 8); f.next != 9 || f.aheadBytes != 0 || len(f.ahead) > 0 {
+	m.giveUp(1, f, 8)
+	if f.next != 9 || f.aheadBytes != 0 || len(f.ahead) > 0 {
 		t.Errorf("it goes on at %d, and %d segments of %d bytes are ahead", f.next, len(f.ahead), f.aheadBytes)
 	}
 	if f.correction.due == protocol.Never || f.tailProbe.due != 1+tailProbeInterval || f.pull.due != 1 {
@@ -360,7 +365,8 @@ func TestTimersAreInTime(t *testing.T) {
 	receiveFrom(t, m, 1, 0, 0, 0, 10)
 	for f.tailProbe.remaining == tailProbes {
 		now := m.Deadline()
-		if drain(m, now); m.Deadline() <= now {
+		drain(m, now)
+		if m.Deadline() <= now {
 			t.Fatalf("called at %d, it asks for %d", now, m.Deadline())
 		}
 	}

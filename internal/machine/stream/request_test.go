@@ -147,7 +147,8 @@ func TestRequestsEnd(t *testing.T) {
 func TestPausedPullEndsWithTheTreesTime(t *testing.T) {
 	m, f := behind(t, 10)
 	f.fedAt, f.pull.tries, f.pull.trimmedReplies, f.pull.trimmedTo = 100, maxUnanswered, 1, 8
-	if m.requestMissing(101, f); f.pull.due != 100+lossTimeout || f.pull.tries != 0 {
+	m.requestMissing(101, f)
+	if f.pull.due != 100+lossTimeout || f.pull.tries != 0 {
 		t.Errorf("due at %d", f.pull.due)
 	}
 }
@@ -254,7 +255,8 @@ func TestSourcesOfRepairs(t *testing.T) {
 		t.Errorf("%v are asked, want %v", f.pull.sources, want)
 	}
 	f.pull.sources = []protocol.Rank{5, 6}
-	if f.pull.addSource(5); !slices.Equal(f.pull.sources, []protocol.Rank{6, 5}) {
+	f.pull.addSource(5)
+	if !slices.Equal(f.pull.sources, []protocol.Rank{6, 5}) {
 		t.Errorf("%v are asked after an offer of the first one", f.pull.sources)
 	}
 	m.schedulePull(1, f, 3, false)
@@ -267,7 +269,8 @@ func TestSourcesOfRepairs(t *testing.T) {
 	if !slices.Equal(f.pull.sources, []protocol.Rank{3}) || f.pull.due != 1+m.skew.lead() || m.Deadline() != f.pull.due {
 		t.Errorf("%+v", f.pull)
 	}
-	if m.schedulePull(2, f, 3, false); f.pull.due != 1+m.skew.lead() {
+	m.schedulePull(2, f, 3, false)
+	if f.pull.due != 1+m.skew.lead() {
 		t.Error("a pull that is scheduled is moved")
 	}
 }

@@ -139,7 +139,8 @@ func TestLateCreditHalvesTheWindow(t *testing.T) {
 	drain(m, 1+base) // times the next credit
 	late := 2 + base + base + targetDelay
 	timed := m.own.timed
-	if grantTo(t, m, late-2, 9); m.own.window < grown {
+	grantTo(t, m, late-2, 9)
+	if m.own.window < grown {
 		t.Fatalf("a window of %d after a credit that is in time, want %d", m.own.window, grown)
 	}
 	m.own.window = grown
@@ -199,7 +200,8 @@ func creditsFor(t *testing.T, othersGrant bool) (credits, lag int) {
 				credits, granted = credits+1, fr.first
 			}
 		}
-		if lag = max(lag, int(number+1-granted)*(size+segmentCost)); othersGrant {
+		lag = max(lag, int(number+1-granted)*(size+segmentCost))
+		if othersGrant {
 			accepted = granted
 		}
 	}

@@ -36,7 +36,8 @@ func (m *Member) layTree(f *flow) error {
 	}
 	f.parent = protocol.NoRank
 	for r := m.config.Rank; r != f.root; {
-		if r, _ = tree.Parent(r); m.roster.has(r) {
+		r, _ = tree.Parent(r)
+		if m.roster.has(r) {
 			f.parent = r
 			break
 		}

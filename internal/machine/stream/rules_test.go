@@ -63,7 +63,8 @@ func TestRootsThatMaySend(t *testing.T) {
 			t.Errorf("%+v: it sends: %t", c, got)
 		}
 		if c.frozen {
-			if m.Thaw(); !sends() {
+			m.Thaw()
+			if !sends() {
 				t.Errorf("%+v: it does not go on", c)
 			}
 		}
@@ -85,7 +86,8 @@ func TestNoBatchHasOneMessage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if segments++; f.batch {
+		segments++
+		if f.batch {
 			t.Errorf("segment %d is a batch", f.first)
 		}
 	}
@@ -239,7 +241,8 @@ func TestFailedOfferIsMadeAgain(t *testing.T) {
 		f := m.own.flow
 		f.correction.toldTo = 7
 		m.lastSent = send{to: 2, kind: c.kind, flow: f}
-		if m.SendFailed(1, true); f.correction.toldTo != c.want {
+		m.SendFailed(1, true)
+		if f.correction.toldTo != c.want {
 			t.Errorf("kind %d: the neighbor was offered everything before %d", c.kind, f.correction.toldTo)
 		}
 	}
@@ -251,13 +254,15 @@ func TestPauseBeforeABurst(t *testing.T) {
 	m := group(t, Config{}, 2)[0]
 	now := 1000 * millisecond
 	for i := range 2 * minBurst {
-		if now += microsecond; i == minBurst {
+		now += microsecond
+		if i == minBurst {
 			now += 4 * burstGap
 		}
 		if err := m.Write([]byte("x"), 0); err != nil {
 			t.Fatal(err)
 		}
-		if drain(m, now); m.own.waiting.Len() > 0 {
+		drain(m, now)
+		if m.own.waiting.Len() > 0 {
 			t.Fatalf("message %d is held up", i)
 		}
 	}
@@ -318,7 +323,8 @@ func TestGatheredBytesAreBounded(t *testing.T) {
 	const now = 1000 * millisecond
 	for range minBurst {
 		write()
-		if drain(m, now); m.own.waiting.Len() > 0 {
+		drain(m, now)
+		if m.own.waiting.Len() > 0 {
 			t.Fatal("a message waits that is not in a burst")
 		}
 	}

@@ -28,14 +28,16 @@ func TestSegmentsDoNotMoveACorrection(t *testing.T) {
 		c.running, c.dense, c.yielded, c.due = running, true, 7, due+3
 		for now := protocol.Time(2000); now < due+1000; now += due / 10 {
 			f.next++
-			if m.scheduleCorrection(now, f); c.due != due+3 || !c.dense || c.yielded != 7 || c.since != 1000 {
+			m.scheduleCorrection(now, f)
+			if c.due != due+3 || !c.dense || c.yielded != 7 || c.since != 1000 {
 				t.Fatalf("running %t: a segment at %d moves it: %+v", running, now, c)
 			}
 		}
 	}
 	c.stop()
 	c.upTo = f.next
-	if m.scheduleCorrection(due, f); c.due != protocol.Never {
+	m.scheduleCorrection(due, f)
+	if c.due != protocol.Never {
 		t.Error("a correction of nothing is scheduled")
 	}
 }

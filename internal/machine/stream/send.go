@@ -56,7 +56,8 @@ func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, o
 				return protocol.NoRank, nil, nil, false
 			}
 		}
-		if m.lastSent = m.outbox.Pop(); !m.joinBacklog(m.lastSent) {
+		m.lastSent = m.outbox.Pop()
+		if !m.joinBacklog(m.lastSent) {
 			break
 		}
 	}

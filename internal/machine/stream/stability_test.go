@@ -113,7 +113,8 @@ func TestPollsAreRepeated(t *testing.T) {
 		if kind(s.frame[0]) != poll || at[i] == 1 {
 			continue
 		}
-		if polls++; s.to != 2 || at[i]-last != wait {
+		polls++
+		if s.to != 2 || at[i]-last != wait {
 			t.Errorf("rank %d is polled after %d ms, want %d", s.to, (at[i]-last)/millisecond, wait/millisecond)
 		}
 		last, wait = at[i], min(2*wait, maxPollInterval)
@@ -122,7 +123,8 @@ func TestPollsAreRepeated(t *testing.T) {
 		t.Errorf("%d polls; stalled: %v", polls, m.stalled)
 	}
 	answerTo(t, m, last, 2, frame{kind: ack, first: upTo})
-	if drain(m, m.own.pollDue); m.own.pollDue != protocol.Never || m.Stable() != upTo || m.Unanswered() != nil && len(m.Unanswered()) > 0 {
+	drain(m, m.own.pollDue)
+	if m.own.pollDue != protocol.Never || m.Stable() != upTo || m.Unanswered() != nil && len(m.Unanswered()) > 0 {
 		t.Errorf("stable up to %d of %d, polled at %d", m.Stable(), upTo, m.own.pollDue)
 	}
 }

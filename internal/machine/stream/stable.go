@@ -71,7 +71,8 @@ func (m *Member) handleLoss(from protocol.Rank) {
 func (m *Member) poll(now protocol.Time) {
 	f := m.own.flow
 	m.own.pollDue = protocol.Never
-	if m.acknowledge(f); f.acks.acked >= f.acks.wanted {
+	m.acknowledge(f)
+	if f.acks.acked >= f.acks.wanted {
 		return
 	}
 	m.forwardPoll(now, f)
@@ -86,7 +87,8 @@ func (m *Member) forwardPoll(now protocol.Time, f *flow) {
 		if f.acks.from[r] < f.acks.wanted {
 			m.queueFrame(r, f, frame{kind: poll, first: f.acks.wanted})
 			p := f.credit.pollsTo(r) // the answer to it is a credit, too
-			if p.sent(now); p.stalled(now, stallTimeout) {
+			p.sent(now)
+			if p.stalled(now, stallTimeout) {
 				m.setStalled(r, true)
 			}
 		}

@@ -71,7 +71,8 @@ func (s *store) trimOldest() (number uint64, oldest segment) {
 	number, oldest = s.low, s.segments.Pop()
 	s.bytes -= oldest.size()
 	s.weight -= oldest.weight()
-	if s.low++; len(s.gaps) > 0 && s.gaps[0].from == s.low {
+	s.low++
+	if len(s.gaps) > 0 && s.gaps[0].from == s.low {
 		s.low, s.gaps = s.gaps[0].to, s.gaps[1:]
 	}
 	return number, oldest

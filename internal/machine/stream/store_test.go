@@ -80,7 +80,8 @@ func TestSpareMemory(t *testing.T) {
 	if s.bytes != maxSpare-1 || len(s.free) != 1 {
 		t.Errorf("%d bytes are kept", s.bytes)
 	}
-	if s.put(make([]byte, 1)); s.bytes != maxSpare {
+	s.put(make([]byte, 1))
+	if s.bytes != maxSpare {
 		t.Errorf("%d bytes are kept", s.bytes)
 	}
 	a := s.get(1)
@@ -109,7 +110,8 @@ func TestPartialMessages(t *testing.T) {
 			if complete != (n == len(rest) && len(message) <= limit) || complete && !bytes.Equal(got, message) || complete && cap(got) != len(got) {
 				t.Fatalf("%d of %d bytes, at most %d: %t, %v", len(message)-len(rest)+n, len(message), limit, complete, got)
 			}
-			if rest = rest[n:]; len(rest) == 0 {
+			rest = rest[n:]
+			if len(rest) == 0 {
 				break
 			}
 		}
@@ -136,10 +138,12 @@ func TestBacklogExpires(t *testing.T) {
 	}
 	last := piece
 	last.encoded = make([]byte, m.config.KeepBytes-b.bytes-segmentCost)
-	if m.startBacklog(2, last); b.expired || b.bytes != m.config.KeepBytes || b.since != 1 {
+	m.startBacklog(2, last)
+	if b.expired || b.bytes != m.config.KeepBytes || b.since != 1 {
 		t.Fatalf("%d of %d bytes, expired %t", b.bytes, m.config.KeepBytes, b.expired)
 	}
-	if m.startBacklog(3, piece); !b.expired || b.bytes != 0 || len(m.missed[2]) != 1 {
+	m.startBacklog(3, piece)
+	if !b.expired || b.bytes != 0 || len(m.missed[2]) != 1 {
 		t.Errorf("%d bytes, expired %t, missed %v", b.bytes, b.expired, m.missed)
 	}
 	if !m.joinBacklog(piece) || b.bytes != 0 {
@@ -148,18 +152,22 @@ func TestBacklogExpires(t *testing.T) {
 	if slices.Contains(m.own.flow.children, 2) {
 		t.Error("a member whose backlog is too long is fed")
 	}
-	if m.resumeBacklog(2); !slices.Contains(m.own.flow.children, 2) || m.outbox.Len() > 0 {
+	m.resumeBacklog(2)
+	if !slices.Contains(m.own.flow.children, 2) || m.outbox.Len() > 0 {
 		t.Error("a member whose queue has room is not fed")
 	}
 	m.startBacklog(4, piece)
-	if b = m.backlogs[2]; !m.joinBacklog(piece) || b.bytes != 2000 || len(b.sends) != 2 {
+	b = m.backlogs[2]
+	if !m.joinBacklog(piece) || b.bytes != 2000 || len(b.sends) != 2 {
 		t.Errorf("%d bytes wait, of two segments", b.bytes)
 	}
 	other := piece
-	if other.kind = offer; m.joinBacklog(other) {
+	other.kind = offer
+	if m.joinBacklog(other) {
 		t.Error("an offer waits")
 	}
-	if other.kind, other.to = data, 3; m.joinBacklog(other) {
+	other.kind, other.to = data, 3
+	if m.joinBacklog(other) {
 		t.Error("a segment waits for a peer without a backlog")
 	}
 	delete(m.backlogs, 2)
@@ -170,7 +178,8 @@ func TestBacklogExpires(t *testing.T) {
 			now++
 		}
 		m.due = 1 << 60
-		if m.expireBacklogs(now); m.backlogs[2].expired != late || !late && m.due != 10+stallTimeout {
+		m.expireBacklogs(now)
+		if m.backlogs[2].expired != late || !late && m.due != 10+stallTimeout {
 			t.Errorf("late %t: expired %t, due %d", late, m.backlogs[2].expired, m.due)
 		}
 	}
@@ -287,7 +296,8 @@ func TestTreeMayBeSlow(t *testing.T) {
 		f.parent = 3
 		m.frozen = false
 		clear(m.down)
-		if f.fedAt = c.fedAt; c.change != nil {
+		f.fedAt = c.fedAt
+		if c.change != nil {
 			c.change(f)
 		}
 		if got := m.treeMayBeSlow(c.now, f, 100); got != c.slow {

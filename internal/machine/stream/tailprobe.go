@@ -38,7 +38,8 @@ func (m *Member) sendTailProbe(now protocol.Time, f *flow) {
 		p.due = quiet // the stream goes on: its corrections show holes
 		return
 	}
-	if p.remaining--; p.remaining > 0 {
+	p.remaining--
+	if p.remaining > 0 {
 		p.due = now + tailProbeInterval<<(2*(tailProbes-p.remaining))
 	}
 	m.offerPast(now, f, 1, true, undirected)

@@ -28,7 +28,8 @@ func TestQuietMemberDoesNothing(t *testing.T) {
 		for number := range c.arrived {
 			receiveFrom(t, m, 1, 0, number, 0, 10)
 		}
-		if runTo(m, 1, 600_000*millisecond); m.Deadline() != protocol.Never || len(m.scheduled) > 0 || f.scheduled {
+		runTo(m, 1, 600_000*millisecond)
+		if m.Deadline() != protocol.Never || len(m.scheduled) > 0 || f.scheduled {
 			t.Errorf("%+v: due at %d, %d streams are scheduled", c, m.Deadline(), len(m.scheduled))
 		}
 		asked := m.Stats().Requests
@@ -67,7 +68,8 @@ func TestStreamThatWaitsForRoomStaysScheduled(t *testing.T) {
 		t.Fatalf("%d streams are scheduled, %d requests, %d refused", len(m.scheduled), m.Stats().Requests, m.Stats().Refused)
 	}
 	m.Deliver(600_000 * millisecond)
-	if runTo(m, 600_000*millisecond, 600_010*millisecond); m.Stats().Requests == 0 || m.Withholding() {
+	runTo(m, 600_000*millisecond, 600_010*millisecond)
+	if m.Stats().Requests == 0 || m.Withholding() {
 		t.Error("there is room, and nothing is requested")
 	}
 	if other.pull.due != 1<<60 {
@@ -81,7 +83,8 @@ func TestReceivingProgramBringsBackNoRequests(t *testing.T) {
 	runTo(m, 1, 600_000*millisecond)
 	m.schedule(f, protocol.Never)
 	m.inbox.push(&m.inbox.main, Message{})
-	if m.Deliver(600_000 * millisecond); f.pull.due != protocol.Never {
+	m.Deliver(600_000 * millisecond)
+	if f.pull.due != protocol.Never {
 		t.Error("it asks again")
 	}
 }
@@ -122,7 +125,8 @@ func TestTailProbes(t *testing.T) {
 		if f, err := parse(s.frame); err != nil || f.kind != offer || f.direction != undirected || s.to != 5 {
 			continue
 		}
-		if probes++; at[i]-last != wait {
+		probes++
+		if at[i]-last != wait {
 			t.Errorf("probe %d follows after %d ms, want %d", probes, (at[i]-last)/millisecond, wait/millisecond)
 		}
 		last, wait = at[i], 4*wait

@@ -138,7 +138,8 @@ func (m *Member) Unsubscribe(now protocol.Time, id uint64) {
 	delete(t.byID, id)
 	same := func(other *subscription) bool { return other == s }
 	t.fresh = slices.DeleteFunc(t.fresh, same)
-	if t.byTopic[s.topic] = slices.DeleteFunc(t.byTopic[s.topic], same); len(t.byTopic[s.topic]) == 0 {
+	t.byTopic[s.topic] = slices.DeleteFunc(t.byTopic[s.topic], same)
+	if len(t.byTopic[s.topic]) == 0 {
 		delete(t.byTopic, s.topic)
 	}
 	for s.queue.Len() > 0 {

@@ -16,7 +16,8 @@ import (
 func drain(m *stream.Member, id uint64) (data [][]byte, lost uint64) {
 	for m.PendingTopic(id) > 0 {
 		message, _ := m.DeliverTopic(1, id)
-		if lost += message.Lost; message.Lost == 0 {
+		lost += message.Lost
+		if message.Lost == 0 {
 			data = append(data, message.Data)
 		}
 	}
@@ -59,7 +60,8 @@ func TestTopicsOnABadNetwork(t *testing.T) {
 		got := map[protocol.Rank][][]byte{}
 		for h.PendingTopic(id) > 0 {
 			m, _ := h.DeliverTopic(n.now, id)
-			if got[m.Root] = append(got[m.Root], m.Data); m.Topic != topic || m.Lost > 0 {
+			got[m.Root] = append(got[m.Root], m.Data)
+			if m.Topic != topic || m.Lost > 0 {
 				t.Fatalf("rank %d: %q, %d lost", h.rank, m.Topic, m.Lost)
 			}
 		}

@@ -131,7 +131,8 @@ func (m *Member) Flush(now protocol.Time, cut []Position) {
 		if f == nil {
 			continue
 		}
-		if f.cut = end.Next; f.next >= f.cut {
+		f.cut = end.Next
+		if f.next >= f.cut {
 			continue
 		}
 		f.wanted = max(f.wanted, end.Next)
@@ -165,7 +166,8 @@ func (m *Member) Install(now protocol.Time, number uint64, slots protocol.Rank, 
 			f.viewStart = max(f.viewStart, end.Next)
 		}
 	}
-	if m.former = nil; number == m.view+1 {
+	m.former = nil
+	if number == m.view+1 {
 		m.former = m.roster.members
 	}
 	m.frozen, m.heldBytes, m.cut, m.view = false, 0, nil, number

@@ -266,7 +266,8 @@ func TestKnownHolesAreRoutedAround(t *testing.T) {
 // A frozen member whose inbox is full still accepts what all members wait for.
 func TestFlushIgnoresTheInboxLimit(t *testing.T) {
 	n := newNetwork(t, 4, 1, faults{}, func(c *stream.Config) {
-		if c.InboxBytes = 64 << 10; c.Rank == 2 {
+		c.InboxBytes = 64 << 10
+		if c.Rank == 2 {
 			c.InboxBytes = 4 << 10
 		}
 	})

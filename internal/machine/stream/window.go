@@ -152,7 +152,8 @@ func (m *Member) windowFull(now protocol.Time) bool {
 // pollCredit asks for credits that may have been lost.
 func (m *Member) pollCredit(now protocol.Time) {
 	o := &m.own
-	if o.creditDue = protocol.Never; o.blockedSince == 0 {
+	o.creditDue = protocol.Never
+	if o.blockedSince == 0 {
 		return
 	}
 	m.advanceCredit(now) // a member that was waited for may not count any more
@@ -168,7 +169,8 @@ func (m *Member) pollCredit(now protocol.Time) {
 // poll tells it.
 func (m *Member) handleCreditPoll(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	f.credit.to = from
-	if f.wanted = max(f.wanted, fr.first); f.next < f.wanted {
+	f.wanted = max(f.wanted, fr.first)
+	if f.next < f.wanted {
 		m.awaited = true
 		m.schedulePull(now, f, from, false)
 	}
@@ -290,7 +292,8 @@ func (m *Member) creditPosition(f *flow) granted {
 	g := granted{position, position}
 	for _, r := range f.grantors {
 		from := f.credit.from[r]
-		if g.all = min(g.all, from.all); !m.avoids(r) {
+		g.all = min(g.all, from.all)
+		if !m.avoids(r) {
 			g.live = min(g.live, from.live)
 		}
 	}

@@ -138,7 +138,8 @@ func (m *model) request(i, to int) {
 	ended := 0
 	before := len(m.members[i].asked.pending)
 	_, err := m.members[i].Request(protocol.Rank(to), "name", []byte("data"), func(Reply) {
-		if ended++; ended > 1 {
+		ended++
+		if ended > 1 {
 			m.t.Fatalf("a request has ended twice")
 		}
 	})

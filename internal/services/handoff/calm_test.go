@@ -105,7 +105,8 @@ func one(t *testing.T) (*Machine, Process, []Member) {
 		m.Confirm(now, now, 1)
 		m.Tick(now)
 	}
-	if m.Take(); m.Holds() != 4 {
+	m.Take()
+	if m.Holds() != 4 {
 		t.Fatalf("it holds %d partitions", m.Holds())
 	}
 	return m, self, list
@@ -126,14 +127,17 @@ func TestLeaseEndsToTheMoment(t *testing.T) {
 			t.Errorf("at %d: serves: %v", now, ok)
 		}
 	}
-	if m.Tick(end - 1); m.Take().Lapse {
+	m.Tick(end - 1)
+	if m.Take().Lapse {
 		t.Error("too early")
 	}
-	if m.Tick(end); !m.Take().Lapse || m.Next() != protocol.Never {
+	m.Tick(end)
+	if !m.Take().Lapse || m.Next() != protocol.Never {
 		t.Errorf("it has not ended; next %d", m.Next())
 	}
 	m.Confirm(end, 1000+lease, 1) // the last one again
-	if m.Tick(end + 1); m.Take().Lapse {
+	m.Tick(end + 1)
+	if m.Take().Lapse {
 		t.Error("it ends twice")
 	}
 	m.Confirm(end+2, end+2, 1)
@@ -142,7 +146,8 @@ func TestLeaseEndsToTheMoment(t *testing.T) {
 	}
 	tokens := New(Config{Partitions: 4, Handoff: handoff})
 	tokens.Install(1, self, 1, list)
-	if tokens.Confirm(2, 2, 1); tokens.Until() != protocol.Never {
+	tokens.Confirm(2, 2, 1)
+	if tokens.Until() != protocol.Never {
 		t.Errorf("without leases it ends at %d", tokens.Until())
 	}
 }
@@ -160,7 +165,8 @@ func TestSleepersDoNotVouch(t *testing.T) {
 		for now := m.ticked; now <= at; now += lease / 5 {
 			m.Tick(now)
 		}
-		if m.Tick(at); at > awake+1 && m.Vouches(at, 1) != vouches || at == awake+1 && m.awake != at+lease {
+		m.Tick(at)
+		if at > awake+1 && m.Vouches(at, 1) != vouches || at == awake+1 && m.awake != at+lease {
 			t.Errorf("at %d: %v", at-awake, m.Vouches(at, 1))
 		}
 	}

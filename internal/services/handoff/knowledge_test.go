@@ -149,7 +149,8 @@ func TestViewsThatDoNotFollow(t *testing.T) {
 			continue
 		}
 		m.Confirm(now, now, c.view)
-		if m.Tick(now + lease - 1); m.Holds() > 0 {
+		m.Tick(now + lease - 1)
+		if m.Holds() > 0 {
 			t.Errorf("%s: it begins again within a lease", name)
 		}
 	}
@@ -157,7 +158,8 @@ func TestViewsThatDoNotFollow(t *testing.T) {
 	m.parts[0] = partition{target: me, before: me, holder: other, held: 3, released: true}
 	m.Install(2000, me, 7, []Member{{me, "a", 1}})
 	m.Confirm(2000, 2000, 7)
-	if m.Tick(2000); m.Holds() > 0 {
+	m.Tick(2000)
+	if m.Holds() > 0 {
 		t.Error("a release of before a view that was missed counts")
 	}
 }
@@ -192,7 +194,8 @@ func TestMovesAtTheEndOfALease(t *testing.T) {
 	m := New(Config{Partitions: 4, Lease: lease, Handoff: handoff})
 	m.Install(1000, me, 1, []Member{{me, "a", 1}})
 	m.Confirm(1000, 1000+lease/5, 1) // until the moment at which it could begin
-	if m.Tick(1000 + lease); m.Holds() > 0 {
+	m.Tick(1000 + lease)
+	if m.Holds() > 0 {
 		t.Error("it begins when its lease ends")
 	}
 }

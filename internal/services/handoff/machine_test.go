@@ -68,7 +68,8 @@ type world struct {
 
 func newWorld(t testing.TB, seed uint64, partitions, size int) *world {
 	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), partitions: partitions, tokens: map[Item]Process{}, highest: map[int]uint64{}}
-	if w.handoff = handoff; seed%2 == 0 {
+	w.handoff = handoff
+	if seed%2 == 0 {
 		w.handoff = 2 * lease
 	}
 	var hosts []*host
@@ -388,17 +389,20 @@ func TestTokensAlone(t *testing.T) {
 			t.Errorf("partition %d of %v: served by a: %v", p, target, serves)
 		}
 	}
-	if b.Tick(11); len(b.Take().Begin) > 0 {
+	b.Tick(11)
+	if len(b.Take().Begin) > 0 {
 		t.Error("b has begun without a's report")
 	}
 	if next := b.Next(); next != 10+handoff {
 		t.Errorf("b waits until %d", next)
 	}
 	a.Suspend()
-	if a.Tick(12); !a.Take().Lapse {
+	a.Tick(12)
+	if !a.Take().Lapse {
 		t.Error("a goes on without a quorum")
 	}
-	if a.Install(13, pa, 1, list); a.Until() != protocol.Never {
+	a.Install(13, pa, 1, list)
+	if a.Until() != protocol.Never {
 		t.Error("a does not go on with its quorum back")
 	}
 }

@@ -165,7 +165,8 @@ func TestMembersWithoutTerms(t *testing.T) {
 		m.AskTerms()
 		if reports {
 			m.Receive(2, Message{Kind: Report, View: 5, From: other})
-			if m.Absent(other); m.terms.of[other] != nil {
+			m.Absent(other)
+			if m.terms.of[other] != nil {
 				t.Error("a member is taken for an old build that was asked before it took part")
 			}
 			m.AskTerms()

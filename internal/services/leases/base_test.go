@@ -43,7 +43,8 @@ func TestTokensAreNotBelowTheFloorOfAnyMember(t *testing.T) {
 			member := rapid.SampledFrom(members).Draw(t, "member")
 			var c Command
 			var wait Time
-			if c, wait, ready = table.Prepare(0, member, floors[member], members); ready || wait > 0 {
+			c, wait, ready = table.Prepare(0, member, floors[member], members)
+			if ready || wait > 0 {
 				continue
 			}
 			copies := rapid.IntRange(0, 2).Draw(t, "copies") // lost, or sent again
@@ -78,7 +79,8 @@ func TestMembersWithoutFloors(t *testing.T) {
 	if wait != 0 || c.Op != Agree {
 		t.Fatalf("got %+v, waits for %d", c, wait)
 	}
-	if table.Apply(0, c.Encode()); table.Base() != 7 {
+	table.Apply(0, c.Encode())
+	if table.Base() != 7 {
 		t.Errorf("base %d", table.Base())
 	}
 }
@@ -95,7 +97,8 @@ func TestCommandsOfAnEarlierTable(t *testing.T) {
 	table := New()
 	bring, _, _ = table.Prepare(0, "a/2", 9, nil)
 	table.Apply(0, bring.Encode())
-	if table.Apply(0, agree.Encode()); table.Base() != 0 {
+	table.Apply(0, agree.Encode())
+	if table.Base() != 0 {
 		t.Errorf("base %d by an earlier table's command", table.Base())
 	}
 	agree, _, _ = table.Prepare(0, "a/2", 9, []string{"a/2"})

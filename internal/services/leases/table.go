@@ -78,7 +78,8 @@ func (c *Command) Encode() []byte {
 	b := wire.AppendBytes([]byte{byte(c.Op)}, []byte(c.Name))
 	b = wire.AppendUint64(wire.AppendUint64(wire.AppendUint64(b, c.Token), c.Renewals), uint64(c.TTL))
 	b = wire.AppendUint64(b, c.Floor)
-	if b = append(b, 0); c.Expired {
+	b = append(b, 0)
+	if c.Expired {
 		b[len(b)-1] = 1
 	}
 	return append(b, c.Holder...)

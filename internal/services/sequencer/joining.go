@@ -291,7 +291,8 @@ func (j *Joining) expect(name uint64) { j.entry = entry{name: name, leader: -1} 
 // hold keeps a message behind the mark.
 func (j *Joining) hold(b received) {
 	j.held = append(j.held, b)
-	if j.bytes += len(b.body); j.bytes > maxHeld {
+	j.bytes += len(b.body)
+	if j.bytes > maxHeld {
 		j.expect(0)
 	}
 }
@@ -306,7 +307,8 @@ func (j *Joining) enter() {
 		j.expect(0) // the snapshot is from a mark of an earlier view, which has not come here
 		return
 	}
-	if j.out = append(j.out, Restore{program, err}); err != nil {
+	j.out = append(j.out, Restore{program, err})
+	if err != nil {
 		return
 	}
 	j.order.Follow(j.leader)

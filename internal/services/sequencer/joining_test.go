@@ -71,7 +71,8 @@ func TestLeaderBeginsAnewIfNoMemberKnows(t *testing.T) {
 		if test.anew && j.Deadline() != 3+stateWait {
 			t.Errorf("%s: looks again at %d", test.name, j.Deadline())
 		}
-		if casts(j); j.Knows() != test.anew {
+		casts(j)
+		if j.Knows() != test.anew {
 			t.Errorf("%s: knows %v", test.name, j.Knows())
 		}
 		if !test.anew && !test.fetchs && j.Deadline() != 3+minPause {
@@ -240,7 +241,8 @@ func TestStateIsAsked(t *testing.T) {
 	if due := j.Deadline(); due != 1+markRetry {
 		t.Errorf("due %d", due)
 	}
-	if j.Tick(1 + markRetry); len(asksOf(j.Take())) != 1 {
+	j.Tick(1 + markRetry)
+	if len(asksOf(j.Take())) != 1 {
 		t.Error("the mark is not asked for again")
 	}
 	j.Tick(maxAsked - 1 + markWait)
@@ -253,7 +255,8 @@ func TestStateIsAsked(t *testing.T) {
 	if refused != maxAsked-3 {
 		t.Errorf("%d answers in time", refused)
 	}
-	if j.Canceled(maxAsked - 1); j.Deadline() != protocol.Never {
+	j.Canceled(maxAsked - 1)
+	if j.Deadline() != protocol.Never {
 		t.Errorf("due %d", j.Deadline())
 	}
 }
@@ -267,8 +270,11 @@ func TestRoundsBackOff(t *testing.T) {
 	}
 	if before := j.round.due; len(j.Take()) > 0 {
 		t.Error("it asks without a quorum")
-	} else if j.Tick(before); j.round.due-before != maxPause {
-		t.Errorf("a pause of %d", j.round.due-before)
+	} else {
+		j.Tick(before)
+		if j.round.due-before != maxPause {
+			t.Errorf("a pause of %d", j.round.due-before)
+		}
 	}
 }
 
@@ -285,11 +291,13 @@ func TestNothingIsDeliveredBehindAGap(t *testing.T) {
 	j.Receive(2, 0, casts(leader)[0])
 	j.Lost(2, 1)
 	j.Lost(1, 0)
-	if j.Receive(2, 0, say("a")); len(j.Take()) != 1 {
+	j.Receive(2, 0, say("a"))
+	if len(j.Take()) != 1 {
 		t.Error("a gap of another, or of another view, counts")
 	}
 	j.Lost(2, 0)
-	if j.Receive(2, 0, say("c")); len(j.Take()) != 0 {
+	j.Receive(2, 0, say("c"))
+	if len(j.Take()) != 0 {
 		t.Error("delivered behind a gap")
 	}
 	leader.order.View(3, leader.members)
@@ -301,7 +309,8 @@ func TestNothingIsDeliveredBehindAGap(t *testing.T) {
 	k := joiner(2, false)
 	k.Tick(1)
 	k.Receive(2, 0, (&frame{kind: kindMark, view: 2, count: k.name}).encode())
-	if k.Lost(2, 0); k.leader >= 0 {
+	k.Lost(2, 0)
+	if k.leader >= 0 {
 		t.Error("a gap is kept")
 	}
 }

@@ -122,7 +122,8 @@ func (m *Machine) deliver(committed uint64) []Message {
 		n++
 	}
 	delivered := m.waiting[:n:n]
-	if m.waiting = m.waiting[n:]; len(m.waiting) == 0 {
+	m.waiting = m.waiting[n:]
+	if len(m.waiting) == 0 {
 		m.waiting = nil
 	}
 	return delivered

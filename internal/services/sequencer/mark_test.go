@@ -60,7 +60,10 @@ func TestMemberEntersAtAMark(t *testing.T) {
 	}
 	if c := New(Config{Self: joiner}); c.numbered != 0 {
 		t.Error("not empty")
-	} else if c.Begin(Mark{2, Fresh}, 0); c.view != 2 || c.leader != 0 {
-		t.Errorf("view %d, leader %d", c.view, c.leader)
+	} else {
+		c.Begin(Mark{2, Fresh}, 0)
+		if c.view != 2 || c.leader != 0 {
+			t.Errorf("view %d, leader %d", c.view, c.leader)
+		}
 	}
 }

@@ -32,7 +32,8 @@ func broadcast(t *testing.T, leader *Machine, view uint64, receivers ...*Machine
 	leader.CastDone(view, false)
 	for _, m := range receivers {
 		var err error
-		if delivered, err = m.Receive(view, leader.config.Self.Rank, body); err != nil {
+		delivered, err = m.Receive(view, leader.config.Self.Rank, body)
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +119,8 @@ func TestBatches(t *testing.T) {
 		if d, err := decode(body); err != nil || len(d.batches) != 1 {
 			t.Errorf("%d batches in a frame: %v", len(d.batches), err)
 		}
-		if member.ForwardFailed(1); member.Resent() != 0 {
+		member.ForwardFailed(1)
+		if member.Resent() != 0 {
 			t.Errorf("%d messages were sent again", member.Resent())
 		}
 		for len(member.pending) > member.forwarded {

@@ -198,7 +198,8 @@ func (j *Joining) Captured(now Time, id uint64, program []byte, err error) {
 	case c.opening == nil:
 		answer.Body = append(c.head, program...)
 	default:
-		if c.program, c.used = program, now; program == nil {
+		c.program, c.used = program, now
+		if program == nil {
 			c.program = []byte{}
 		}
 		answer.Body = c.opened()

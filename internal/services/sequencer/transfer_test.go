@@ -27,7 +27,8 @@ func (p *provider) serve(a *Ask) Reply {
 			p.Captured(1, b.ID, p.program, nil)
 			return Reply{Body: p.Take()[0].(Answer).Body}
 		case Answer:
-			if p.sent++; p.sent > p.most {
+			p.sent++
+			if p.sent > p.most {
 				return Reply{Err: errSilent}
 			}
 			return Reply{Body: b.Body, Err: b.Err}
@@ -153,7 +154,8 @@ func TestTransferWithAnEarlierVersion(t *testing.T) {
 	}
 	leader.Captured(2, 5, []byte("state"), nil)
 	j.Replied(3, ask.Token, Reply{Body: leader.Take()[0].(Answer).Body})
-	if j.Receive(2, 0, mark); !j.Knows() || len(leader.captures) != 0 {
+	j.Receive(2, 0, mark)
+	if !j.Knows() || len(leader.captures) != 0 {
 		t.Errorf("knows %v, %d snapshots are kept", j.Knows(), len(leader.captures))
 	}
 }
@@ -196,7 +198,8 @@ func TestCapturesAreBounded(t *testing.T) {
 	if a := leader.Take()[0].(Answer); !errors.Is(a.Err, errMalformed) {
 		t.Errorf("malformed: %v", a)
 	}
-	if leader.Tick(leader.Deadline()); len(leader.captures) != maxCaptures-1 {
+	leader.Tick(leader.Deadline())
+	if len(leader.captures) != maxCaptures-1 {
 		t.Errorf("%d snapshots are kept", len(leader.captures))
 	}
 }
@@ -251,7 +254,8 @@ func TestLeavingMemberHandsOver(t *testing.T) {
 		if due := j.Deadline(); !test.goes && due != 3+heirPause {
 			t.Errorf("%s: asks again at %d", test.name, due)
 		} else if !test.goes {
-			if j.Tick(due); len(asksOf(j.Take())) != 2 {
+			j.Tick(due)
+			if len(asksOf(j.Take())) != 2 {
 				t.Errorf("%s: does not ask again", test.name)
 			}
 		}
@@ -264,7 +268,8 @@ func TestLeavingMemberHandsOver(t *testing.T) {
 		t.Errorf("it does not say that it leaves: %v", a)
 	}
 	if j := joiner(1, false); true {
-		if j.Leave(1); len(j.Take()) != 1 {
+		j.Leave(1)
+		if len(j.Take()) != 1 {
 			t.Error("a member that does not know the order waits")
 		}
 	}

@@ -100,7 +100,8 @@ func TestMetricNamesExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range metricName.FindAllString(string(text), -1) {
-			if used++; !bytes.Contains(page, []byte("`"+name+"`")) {
+			used++
+			if !bytes.Contains(page, []byte("`"+name+"`")) {
 				t.Errorf("%s names the metric %s, which does not exist", file, name)
 			}
 		}

@@ -42,7 +42,8 @@ func (c *checker) deliver(m *member, msg *relay.Message) {
 	}
 	switch {
 	case msg.Lost > 0:
-		if c.sim.result.Lost += msg.Lost; msg.Seq-msg.Lost != p.next || !c.mayLose(msg.Origin) {
+		c.sim.result.Lost += msg.Lost
+		if msg.Seq-msg.Lost != p.next || !c.mayLose(msg.Origin) {
 			c.fail("%s is told that messages %d to %d of %s are lost, and has %d", m.id, msg.Seq-msg.Lost, msg.Seq-1, msg.Origin.ID, p.next-1)
 		}
 		c.sim.record(m.id, "is told that messages %d to %d of %s are lost", msg.Seq-msg.Lost, msg.Seq-1, msg.Origin.ID)

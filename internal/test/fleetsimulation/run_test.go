@@ -142,7 +142,8 @@ func (s *Simulation) runUntil(end relay.Time, done func() bool) bool {
 	next := s.now
 	for s.checker.err == nil {
 		if done != nil && s.now >= next {
-			if next = s.now + interval; done() {
+			next = s.now + interval
+			if done() {
 				return true
 			}
 		}
@@ -152,7 +153,8 @@ func (s *Simulation) runUntil(end relay.Time, done func() bool) bool {
 		}
 		e := heap.Pop(&s.queue).(event)
 		s.now = e.at
-		if s.result.Events++; s.result.Events > maxEvents {
+		s.result.Events++
+		if s.result.Events > maxEvents {
 			s.checker.fail("%d events: the fleet runs away", maxEvents)
 		}
 		e.do()

@@ -65,7 +65,8 @@ func onLoopback(t *testing.T, size int) places {
 		}
 		defer l.Close()
 		p.addresses[r] = l.Addr().String()
-		if files[r], err = l.(*net.TCPListener).File(); err != nil {
+		files[r], err = l.(*net.TCPListener).File()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,7 +116,8 @@ func (c *cluster) start(rank int, at places) *process {
 		"PLEACH_ADDRESSES="+strings.Join(at.addresses, ","))
 	cmd.Stderr = os.Stderr
 	p := &process{cmd: cmd, ended: make(chan struct{}), have: make([]int, len(at.addresses))}
-	if p.stdin, err = cmd.StdinPipe(); err != nil {
+	p.stdin, err = cmd.StdinPipe()
+	if err != nil {
 		c.t.Fatal(err)
 	}
 	stdout, err := cmd.StdoutPipe()

@@ -76,7 +76,8 @@ func TestFoundersBeginWithOneState(t *testing.T) {
 				}
 				joining.Go(func() {
 					var err error
-					if groups[i], err = pleach.Join(ctx, config, addresses...); err != nil {
+					groups[i], err = pleach.Join(ctx, config, addresses...)
+					if err != nil {
 						t.Error(err)
 					}
 				})

@@ -54,7 +54,8 @@ func TestHandler(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if missing--; missing == 0 {
+			missing--
+			if missing == 0 {
 				done.Done()
 			}
 		}})

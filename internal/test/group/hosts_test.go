@@ -220,7 +220,8 @@ func TestHerdFromHosts(t *testing.T) {
 	}
 	rs.tell("join")
 	view, took := rs.awaitMembers(20*time.Second, "the herd", all, all)
-	if t.Logf("%d processes have joined within %v: view %d", size.herd, took, view); view > 10 {
+	t.Logf("%d processes have joined within %v: view %d", size.herd, took, view)
+	if view > 10 {
 		t.Errorf("%d views for a herd of %d", view, size.herd)
 	}
 	checkHistory(t, rs)

@@ -109,7 +109,8 @@ func TestViewNotices(t *testing.T) {
 		t.Errorf("the sender has %d of its %d messages", own, n)
 	}
 	for i, c := range append(others, a) {
-		if c.mu.Lock(); c.early || !slices.IsSorted(c.views) || len(c.views) == 0 {
+		c.mu.Lock()
+		if c.early || !slices.IsSorted(c.views) || len(c.views) == 0 {
 			t.Errorf("%d: views %v, early %t", i, c.views, c.early)
 		}
 		c.mu.Unlock()

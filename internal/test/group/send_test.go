@@ -70,7 +70,8 @@ func TestSend(t *testing.T) {
 					return
 				}
 				next[m.Direct][m.From]++
-				if missing--; missing == 0 {
+				missing--
+				if missing == 0 {
 					return
 				}
 			}
@@ -111,7 +112,8 @@ func TestSendWaitsForTheProgram(t *testing.T) {
 		if number := int(binary.BigEndian.Uint32(m.Data[4:])); number != next[m.From] {
 			t.Errorf("message %d of rank %d, want %d", number, m.From, next[m.From])
 		}
-		if next[m.From]++; next[1] == sent+1 && next[2] == 1 {
+		next[m.From]++
+		if next[1] == sent+1 && next[2] == 1 {
 			break
 		}
 	}

@@ -25,7 +25,8 @@ func TestProgramThatReceivesNothingLeaves(t *testing.T) {
 				if m.Lost > 0 {
 					t.Errorf("rank %d has lost %d messages", g.Rank(), m.Lost)
 				}
-				if n++; n == messages {
+				n++
+				if n == messages {
 					break
 				}
 			}

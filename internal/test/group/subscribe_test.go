@@ -34,7 +34,8 @@ func subscribe(t *testing.T, g *pleach.Group, name string) *pleach.Subscription 
 func labels(messages iter.Seq[pleach.Message], n int) (got []string) {
 	for m := range messages {
 		label, _, _ := strings.Cut(string(m.Data), " ")
-		if got = append(got, fmt.Sprintf("%s/%s", m.Topic, label)); len(got) == n {
+		got = append(got, fmt.Sprintf("%s/%s", m.Topic, label))
+		if len(got) == n {
 			break
 		}
 	}

@@ -266,7 +266,8 @@ func again(t *testing.T, groups []*pleach.Group, round int) {
 			if want := message(m.From, round, 100); string(m.Data) != string(want) {
 				t.Fatalf("rank %d has got %q of root %d", g.Rank(), m.Data, m.From)
 			}
-			if missing--; missing == 0 {
+			missing--
+			if missing == 0 {
 				break
 			}
 		}

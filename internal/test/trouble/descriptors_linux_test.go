@@ -155,7 +155,8 @@ func (h *counts) count(g *pleach.Group) {
 	for m := range g.Messages(context.Background()) {
 		id, number, _ := strings.Cut(string(m.Data), " ")
 		h.mu.Lock()
-		if h.lost += m.Lost; m.Lost == 0 && m.Gap == nil {
+		h.lost += m.Lost
+		if m.Lost == 0 && m.Gap == nil {
 			h.last[id] = number
 		}
 		h.mu.Unlock()
@@ -242,7 +243,8 @@ func (cs *counters) finish() (took time.Duration, over int) {
 	for {
 		told := make([]string, len(cs.running))
 		for i := range told {
-			if told[i] = cs.ask(i); !strings.Contains(told[i], "told <nil>") {
+			told[i] = cs.ask(i)
+			if !strings.Contains(told[i], "told <nil>") {
 				delete(sent, cs.configs[i].ID)
 			}
 		}
@@ -250,7 +252,8 @@ func (cs *counters) finish() (took time.Duration, over int) {
 			id := cs.configs[i].ID
 			return sent[id] != "" && !complete(told[i], id, sent)
 		})
-		if took = time.Since(began); lacks < 0 {
+		took = time.Since(began)
+		if lacks < 0 {
 			return took, len(told) - len(sent)
 		}
 		if took > 40*time.Second {

@@ -92,7 +92,8 @@ func (ts *talkers) floodRate(run time.Duration, f floodTrouble) (rate float64, q
 	sampled := began
 	for time.Since(began) < run {
 		if f.stop > 0 && running == (time.Since(began)%f.period >= f.period-f.stop) {
-			if running = !running; running {
+			running = !running
+			if running {
 				ts.signal(syscall.SIGCONT, f.stopped)
 			} else {
 				ts.signal(syscall.SIGSTOP, f.stopped)

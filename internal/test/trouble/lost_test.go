@@ -47,7 +47,8 @@ func (c *tally) of(sender int) (received, lost int) {
 func (c *tally) awaitAll(t *testing.T, sender, sent int) (received, lost int) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(5 * time.Millisecond) {
-		if received, lost = c.of(sender); received+lost >= sent {
+		received, lost = c.of(sender)
+		if received+lost >= sent {
 			break
 		}
 	}
@@ -162,7 +163,8 @@ func TestCase21NoStreamStandsStill(t *testing.T) {
 		tallies[r] = c
 		received := 0
 		go c.receive(ctx, g, func() {
-			if received++; received%500 == 0 && loaded.Load() {
+			received++
+			if received%500 == 0 && loaded.Load() {
 				time.Sleep(50 * time.Millisecond) // the program is busy now and then
 			}
 		})

@@ -148,7 +148,8 @@ func TestReceiverSeesWrongMessages(t *testing.T) {
 		t.Errorf("message 2 was taken for message 1: %d taken, %v", r.count.Load(), r.err())
 	}
 	short := &receiver{size: 16, burst: 1, arrived: func(uint64) {}}
-	if short.take(message[:15]); short.err() == nil {
+	short.take(message[:15])
+	if short.err() == nil {
 		t.Error("15 bytes were taken for 16")
 	}
 }
@@ -157,14 +158,16 @@ func TestReceiverSeesWrongMessages(t *testing.T) {
 func TestLateMembersDoNotCount(t *testing.T) {
 	g := &latch{done: make(chan arrival, 1)}
 	g.expect(2, 1)
-	if g.arrive(1); len(g.done) > 0 {
+	g.arrive(1)
+	if len(g.done) > 0 {
 		t.Error("burst 1 was taken for burst 2")
 	}
 	g.arrive(2)
 	if last := <-g.done; last.burst != 2 {
 		t.Errorf("got burst %d", last.burst)
 	}
-	if g.arrive(2); len(g.done) > 0 {
+	g.arrive(2)
+	if len(g.done) > 0 {
 		t.Error("one too many was counted")
 	}
 }
@@ -233,7 +236,8 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || len(results) != 3 || results[0].Rounds < 10 {
 		t.Errorf("%+v, %v", results, err)
 	}
-	if results, err = Run(ctx, c); !errors.Is(err, context.Canceled) || results != nil {
+	results, err = Run(ctx, c)
+	if !errors.Is(err, context.Canceled) || results != nil {
 		t.Errorf("before the first round: %+v, %v", results, err)
 	}
 }

@@ -80,7 +80,8 @@ func newExternalGroup(ctx context.Context, c *Config, s System) (*externalGroup,
 	}
 	g.system.Settling = max(s.Settling, settling)
 	var err error
-	if g.started, err = s.Start(ctx, c.Members, g.take); err != nil {
+	g.started, err = s.Start(ctx, c.Members, g.take)
+	if err != nil {
 		return nil, fmt.Errorf("bench: %s: %w", s.Name, err)
 	}
 	return g, nil

@@ -53,7 +53,8 @@ func newPlan(c *Config, name string, dead int) (*plan, error) {
 	p := &plan{system: s, members: c.Members, size: c.Size, burst: burst, dead: chooseDead(tree, dead, c.Seed)}
 	p.reachable = p.live() - 1
 	if s.tree != nil {
-		if tree, err = s.tree(c.Members); err != nil {
+		tree, err = s.tree(c.Members)
+		if err != nil {
 			return nil, err
 		}
 		p.reachable = reachable(tree, p.dead)

@@ -139,7 +139,8 @@ func (g *remote) take(r bench.Record) {
 	case recordBegan:
 		g.began = r.Value
 	case recordArrived:
-		if g.arrived[r.Rank]++; g.arrived[r.Rank] == g.bursts {
+		g.arrived[r.Rank]++
+		if g.arrived[r.Rank] == g.bursts {
 			g.missing--
 			g.last = max(g.last, r.Value)
 		}

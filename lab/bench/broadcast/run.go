@@ -88,7 +88,8 @@ func start(ctx context.Context, c *Config) (all []*systemUnderTest, err error) {
 			if c.Footprint {
 				before = bench.TakeFootprint()
 			}
-			if one.group, err = newGroup(ctx, c, name, dead); err != nil {
+			one.group, err = newGroup(ctx, c, name, dead)
+			if err != nil {
 				return all, err
 			}
 			all = append(all, one)
@@ -135,7 +136,8 @@ func measure(ctx context.Context, c *Config, all []*systemUnderTest) error {
 	}
 	for _, one := range all {
 		var err error
-		if one.before, err = one.group.counts(); err != nil {
+		one.before, err = one.group.counts()
+		if err != nil {
 			return err
 		}
 		one.failed = 0 // what was slow at first may not be any more
@@ -174,7 +176,8 @@ func interleave(ctx context.Context, c *Config, all []*systemUnderTest, rng *ran
 			return fmt.Errorf("bench: %s with %d dead: %w", one.System, one.Dead, err)
 		}
 		one.bursts++
-		if one.failed++; o.complete == burst {
+		one.failed++
+		if o.complete == burst {
 			one.failed = 0
 		}
 		take(one, o)

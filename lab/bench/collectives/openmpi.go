@@ -29,7 +29,8 @@ type openMPI struct{ dir, program, mpirun string }
 func buildOpenMPI(ctx context.Context) (m *openMPI, without string, err error) {
 	paths := make(map[string]string)
 	for _, name := range []string{"mpicc", "mpirun", "mkfifo"} {
-		if paths[name], err = exec.LookPath(name); err != nil {
+		paths[name], err = exec.LookPath(name)
+		if err != nil {
 			return nil, fmt.Sprintf("there is no %s here (Debian: apt install openmpi-bin libopenmpi-dev)", name), nil
 		}
 	}
@@ -45,7 +46,8 @@ func buildOpenMPI(ctx context.Context) (m *openMPI, without string, err error) {
 	source := m.program + ".c"
 	if err = os.WriteFile(source, openMPIProgram, 0o600); err == nil {
 		var output []byte
-		if output, err = exec.CommandContext(ctx, paths["mpicc"], "-O2", "-o", m.program, source).CombinedOutput(); err != nil && ctx.Err() == nil {
+		output, err = exec.CommandContext(ctx, paths["mpicc"], "-O2", "-o", m.program, source).CombinedOutput()
+		if err != nil && ctx.Err() == nil {
 			m.remove() // Usually mpi.h is missing.
 			return nil, fmt.Sprintf("mpicc cannot compile (Debian: apt install libopenmpi-dev): %s", bytes.TrimSpace(output)), nil
 		}
@@ -91,7 +93,8 @@ var networks = map[string][]string{
 // start starts so many ranks of a system.
 func (m *openMPI) start(system string, n int) (_ *mpiRunner, err error) {
 	t := &mpiRunner{}
-	if t.dir, err = os.MkdirTemp(m.dir, "pipes-"); err != nil {
+	t.dir, err = os.MkdirTemp(m.dir, "pipes-")
+	if err != nil {
 		return nil, err
 	}
 	defer func() {

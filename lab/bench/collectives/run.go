@@ -48,7 +48,8 @@ func Run(ctx context.Context, c Config) (results []Result, without string, err e
 	}
 	var mpi *openMPI
 	if c.OpenMPI {
-		if mpi, without, err = buildOpenMPI(ctx); err != nil {
+		mpi, without, err = buildOpenMPI(ctx)
+		if err != nil {
 			return nil, "", err
 		}
 		defer mpi.remove()
@@ -57,7 +58,8 @@ func Run(ctx context.Context, c Config) (results []Result, without string, err e
 	for _, n := range c.Members {
 		err := c.measure(ctx, n, mpi, func(some []Result) {
 			results = append(results, some...)
-			if done++; c.Progress != nil {
+			done++
+			if c.Progress != nil {
 				c.Progress(done)
 			}
 		})

@@ -91,7 +91,8 @@ func passOn(from io.Reader, h *bareHeader, dir string, sum hash.Hash, check func
 	writers := []io.Writer{}
 	var next net.Conn
 	if len(h.Next) > 0 {
-		if next, err = net.Dial("tcp", h.Next[0]); err != nil {
+		next, err = net.Dial("tcp", h.Next[0])
+		if err != nil {
 			return err
 		}
 		defer next.Close()
@@ -107,7 +108,8 @@ func passOn(from io.Reader, h *bareHeader, dir string, sum hash.Hash, check func
 	writers = append(writers, sum)
 	var file *target
 	if dir != "" {
-		if file, err = create(dir, h.Name); err != nil {
+		file, err = create(dir, h.Name)
+		if err != nil {
 			return err
 		}
 		defer file.Close()

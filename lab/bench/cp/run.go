@@ -71,7 +71,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		used := make(map[string]usage)
 		for i := range systems() {
 			system := systems()[(trial+i)%len(systems())]
-			if used[system], err = r.measure(ctx, system); err != nil {
+			used[system], err = r.measure(ctx, system)
+			if err != nil {
 				return c.result(trials), err
 			}
 			if c.Progress != nil {

@@ -16,7 +16,8 @@ func TestOrderIsMeasured(t *testing.T) {
 	var results []Result
 	for {
 		var err error
-		if results, err = Run(t.Context(), c); err != nil || len(results) != c.Steps() {
+		results, err = Run(t.Context(), c)
+		if err != nil || len(results) != c.Steps() {
 			t.Fatal(results, err)
 		}
 		// On a busy machine the slowest member may receive nothing within a second.

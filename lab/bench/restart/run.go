@@ -109,7 +109,8 @@ func (c *Config) run(ctx context.Context, load workload, s killPlan) (*finished,
 	}
 	if s.again {
 		j.end() // as a launcher that knows no better
-		if j, err = c.start(load); err != nil {
+		j, err = c.start(load)
+		if err != nil {
 			return nil, err
 		}
 		s.victim = -1

@@ -62,7 +62,8 @@ func Serve(ctx context.Context, load string) error {
 	if err != nil {
 		return err
 	}
-	if w.world, err = pleach.NewWorld(ctx, pleach.Config{}); err != nil {
+	w.world, err = pleach.NewWorld(ctx, pleach.Config{})
+	if err != nil {
 		return err
 	}
 	if err := collective.Barrier(ctx, w.world); err != nil {

@@ -39,11 +39,13 @@ type load struct {
 func startGroup(ctx context.Context, transport string, members int) (_ *group, err error) {
 	g := &group{members: make([]*pleach.Group, members)}
 	g.life, g.end = context.WithCancel(context.Background())
-	if g.network, err = newNetwork(transport, members); err != nil {
+	g.network, err = newNetwork(transport, members)
+	if err != nil {
 		return nil, err
 	}
 	for rank := range members {
-		if g.members[rank], err = g.start(ctx, rank); err != nil {
+		g.members[rank], err = g.start(ctx, rank)
+		if err != nil {
 			return nil, errors.Join(fmt.Errorf("bench: rank %d: %w", rank, err), g.close())
 		}
 	}

@@ -89,7 +89,8 @@ func (r *Result) add(kills []kill) {
 		r.ViewCPU += k.cpu
 		r.Views += float64(k.views)
 	}
-	if r.Complete = len(took); r.Complete == 0 {
+	r.Complete = len(took)
+	if r.Complete == 0 {
 		return
 	}
 	slices.Sort(took)

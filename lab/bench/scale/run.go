@@ -37,7 +37,8 @@ func Run(ctx context.Context, c Config) (results []Result, err error) {
 			progress: progress{config: &c, members: members, done: i * c.stepsOfSize()},
 		}
 		of, err := s.measure(ctx)
-		if results = append(results, of...); err != nil {
+		results = append(results, of...)
+		if err != nil {
 			return results, errors.Join(unfit, err)
 		}
 	}
@@ -59,7 +60,8 @@ func (s *size) measure(ctx context.Context) (results []Result, err error) {
 	s.result = Result{Members: s.members, Transport: s.config.Transport}
 	s.progress.begin("start")
 	before, began := bench.TakeFootprint(), time.Now()
-	if s.group, err = startGroup(ctx, s.config.Transport, s.members); err != nil {
+	s.group, err = startGroup(ctx, s.config.Transport, s.members)
+	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.group.close()) }()

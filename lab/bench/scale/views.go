@@ -151,7 +151,8 @@ func (g *group) join(ctx context.Context, joiners int) (took time.Duration, view
 	var joining sync.WaitGroup
 	for i, index := range free {
 		joining.Go(func() {
-			if g.members[index], errs[i] = pleach.Join(ctx, pleach.Config{Group: groupName}, known...); errs[i] == nil {
+			g.members[index], errs[i] = pleach.Join(ctx, pleach.Config{Group: groupName}, known...)
+			if errs[i] == nil {
 				g.watch(index)
 			}
 		})

@@ -49,11 +49,13 @@ func evaluateTimes(c *Config, r *Result, stopped, until int64, reports map[int]r
 		took, complete := slowest(c, number, reports)
 		switch {
 		case sent+int64(c.Interval) < stopped: // the one before the stop may meet it on its way
-			if sentBefore++; complete {
+			sentBefore++
+			if complete {
 				before = append(before, took)
 			}
 		case sent > stopped && sent < until:
-			if r.Sent++; complete {
+			r.Sent++
+			if complete {
 				after = append(after, took)
 			} else {
 				r.Incomplete++

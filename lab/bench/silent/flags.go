@@ -33,7 +33,8 @@ func (c *Config) ParseRanks(text string) error {
 
 // ParseRate reads how many messages are sent in a second: a number, or full.
 func (c *Config) ParseRate(text string) error {
-	if c.Interval = 0; text == "full" {
+	c.Interval = 0
+	if text == "full" {
 		return nil
 	}
 	rate, err := strconv.ParseFloat(text, 64)

@@ -88,7 +88,8 @@ func measure(ctx context.Context, c *Config, system string) (_ Result, err error
 			return Result{}, ctx.Err()
 		case <-time.After(s.wait):
 		}
-		if reports, err = g.tell(ctx, s.to, s.do); err != nil {
+		reports, err = g.tell(ctx, s.to, s.do)
+		if err != nil {
 			return Result{}, err
 		}
 		if s.do.Do == "mark" {

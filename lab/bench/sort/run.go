@@ -48,7 +48,8 @@ type runner struct {
 // trial runs the job once in each way, with the same victim, and GNU sort beside it.
 func (r *runner) trial(ctx context.Context) (t trial, err error) {
 	if r.GNU {
-		if t.gnu, err = r.gnu(ctx); err != nil {
+		t.gnu, err = r.gnu(ctx)
+		if err != nil {
 			return t, err
 		}
 	}
@@ -126,7 +127,8 @@ func (r *runner) run(ctx context.Context, f failure) (*finished, error) {
 	if f.again {
 		j.end() // as a launcher that knows no better
 		output = filepath.Join(dir, "again")
-		if j, err = r.start(r.input, output); err != nil {
+		j, err = r.start(r.input, output)
+		if err != nil {
 			return nil, err
 		}
 		f.victim = noVictim
@@ -153,7 +155,8 @@ func (r *runner) check(output string) (equal bool, err error) {
 	if r.want == (digest{}) {
 		r.want = got
 	}
-	if r.runs++; r.Progress != nil {
+	r.runs++
+	if r.Progress != nil {
 		r.Progress(r.runs)
 	}
 	return got == r.want, nil

@@ -71,7 +71,8 @@ func Run(ctx context.Context, c Config) (_ Result, err error) {
 	rng := rand.New(rand.NewPCG(c.Seed, 0))
 	for err == nil && len(kills) < c.Kills {
 		var k kill
-		if k, err = g.kill(ctx, c.victim(rng)); k.began > 0 {
+		k, err = g.kill(ctx, c.victim(rng))
+		if k.began > 0 {
 			kills = append(kills, k)
 		}
 		if err == nil && c.Progress != nil {
@@ -96,7 +97,8 @@ func newGroup(ctx context.Context, c Config) (_ *group, err error) {
 		config: c, sockets: sockets, victim: -1, processes: make([]*launch.Process, c.Members),
 		ready: make([]bool, c.Members), memberState: make([]memberState, c.Members), without: make([]bool, c.Members),
 	}
-	if g.reports, g.report, err = bench.OpenReports(); err != nil {
+	g.reports, g.report, err = bench.OpenReports()
+	if err != nil {
 		return nil, errors.Join(err, sockets.Close())
 	}
 	for rank := range c.Members {
@@ -158,7 +160,8 @@ func (g *group) kill(ctx context.Context, victim int) (kill, error) {
 		return k, err
 	}
 	for some := true; some; { // the last reports of the victim
-		if some, err = g.reports.Read(g.take); err != nil {
+		some, err = g.reports.Read(g.take)
+		if err != nil {
 			return k, err
 		}
 	}

@@ -115,7 +115,8 @@ func TestResult(t *testing.T) {
 		Kills: 4, Processors: r.Processors, Complete: 3, P50: 10, P99: 30, Max: 30,
 		DetectionP50: 1, StabilizationP50: 8, StabilizationP99: 29, CPUP50: 7, Timeslices: 70,
 	}
-	if want.kills = r.kills; !reflect.DeepEqual(r, want) {
+	want.kills = r.kills
+	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, want %+v", r, want)
 	}
 }

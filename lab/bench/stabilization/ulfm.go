@@ -31,7 +31,8 @@ func RunBesideULFM(ctx context.Context, c Config, p *ulfm.Program) (Result, ulfm
 		sum = c.merge(sum, r)
 		for i := 0; i < turn.Kills && err == nil; i++ {
 			var k ulfm.Kill
-			if k, err = p.Kill(ctx, c.Members, c.victim(rng)); err == nil {
+			k, err = p.Kill(ctx, c.Members, c.victim(rng))
+			if err == nil {
 				kills = append(kills, k)
 			}
 		}

@@ -39,7 +39,8 @@ func Find(ctx context.Context, root string) (p *Program, without string, err err
 		return nil, "ompi_info does not run: " + reason(err), ctx.Err()
 	}
 	var supported bool
-	if p.Version, supported = parseInfo(info); !supported {
+	p.Version, supported = parseInfo(info)
+	if !supported {
 		return nil, fmt.Sprintf("Open MPI %s is built without it", p.Version), nil
 	}
 	host, err := os.MkdirTemp(filepath.Join(root, temporary), "pleach-ulfm-")

@@ -89,7 +89,8 @@ func (b *broadcastCommand) parse() error {
 		b.config.Systems = append(b.config.Systems, strings.Split(b.compare, ",")...)
 	}
 	var err error
-	if b.config.Dead, err = parseNumbers("--dead", b.dead); err != nil {
+	b.config.Dead, err = parseNumbers("--dead", b.dead)
+	if err != nil {
 		return err
 	}
 	b.config.Command = workerCommand("broadcast")

@@ -96,10 +96,12 @@ func (c *collectivesCommand) run(cmd *cobra.Command) error {
 
 // parse completes the config from flags.
 func (c *collectivesCommand) parse() (err error) {
-	if c.config.Members, err = parseNumbers("--members", c.members); err != nil {
+	c.config.Members, err = parseNumbers("--members", c.members)
+	if err != nil {
 		return err
 	}
-	if c.config.Sizes, err = parseNumbers("--sizes", c.sizes); err != nil {
+	c.config.Sizes, err = parseNumbers("--sizes", c.sizes)
+	if err != nil {
 		return err
 	}
 	c.config.Operations = strings.Split(c.ops, ",")

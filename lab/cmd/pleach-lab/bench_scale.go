@@ -66,10 +66,12 @@ Each size takes about --time and some seconds. Ctrl-C prints the results so far.
 }
 
 func (s *scaleCommand) run(cmd *cobra.Command) (err error) {
-	if s.config.Members, err = parseNumbers("--members", s.members); err != nil {
+	s.config.Members, err = parseNumbers("--members", s.members)
+	if err != nil {
 		return err
 	}
-	if s.config.Kills, err = scale.ParseKills(s.kills); err != nil {
+	s.config.Kills, err = scale.ParseKills(s.kills)
+	if err != nil {
 		return err
 	}
 	if err := s.config.Check(); err != nil {

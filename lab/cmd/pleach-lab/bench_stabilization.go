@@ -83,7 +83,8 @@ func (s *stabilizationCommand) run(cmd *cobra.Command) error {
 		defer program.Remove()
 		s.config.Progress = bar.update
 		var report stabilizationJSON
-		if report.Results = make([]stabilization.Result, 1); program == nil {
+		report.Results = make([]stabilization.Result, 1)
+		if program == nil {
 			report.Results[0], err = stabilization.Run(ctx, s.config)
 		} else {
 			report.ULFM = new(ulfm.Result)

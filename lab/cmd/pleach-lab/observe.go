@@ -16,7 +16,8 @@ func (s *simCommand) observe(scenario *experiments.Scenario, stdout io.Writer) e
 	var timeline *draw.Timeline
 	if s.timeline != "" {
 		var err error
-		if timeline, err = draw.NewTimeline(scenario.Size, scenario.Root, scenario.O); err != nil {
+		timeline, err = draw.NewTimeline(scenario.Size, scenario.Root, scenario.O)
+		if err != nil {
 			return cli.FlagError("timeline", err)
 		}
 	}

@@ -88,10 +88,12 @@ func (s *simCommand) scenario(cmd *cobra.Command) (*experiments.Scenario, error)
 	s.settleDefaults(cmd)
 	var c experiments.Scenario
 	var err error
-	if c.Size, c.Root, c.L, c.O, err = s.network(); err != nil {
+	c.Size, c.Root, c.L, c.O, err = s.network()
+	if err != nil {
 		return nil, err
 	}
-	if c.Shape, c.Order, err = s.form(); err != nil {
+	c.Shape, c.Order, err = s.form()
+	if err != nil {
 		return nil, err
 	}
 	if err := s.takeProtocol(&c); err != nil {
@@ -107,7 +109,8 @@ func (s *simCommand) scenario(cmd *cobra.Command) (*experiments.Scenario, error)
 		return nil, err
 	}
 	if c.Dissemination == "gossip" && c.GossipRounds == 0 && c.GossipTime == 0 {
-		if c.GossipTime, err = c.BestGossipTime(); err != nil {
+		c.GossipTime, err = c.BestGossipTime()
+		if err != nil {
 			return nil, errors.New(cli.ShellText(err))
 		}
 	}
@@ -177,7 +180,8 @@ func (s *simCommand) takeGossip(c *experiments.Scenario) (err error) {
 		return fmt.Errorf("--gossip-rounds %d: choose a number from 1 on", s.gossipRounds)
 	}
 	c.GossipRounds = s.gossipRounds
-	if c.GossipTime, err = parseAuto("gossip-time", s.gossipTime, 1, 0); err != nil {
+	c.GossipTime, err = parseAuto("gossip-time", s.gossipTime, 1, 0)
+	if err != nil {
 		return err
 	}
 	c.Drain, err = parseAuto("drain", s.drain, 0, -1)
@@ -185,16 +189,20 @@ func (s *simCommand) takeGossip(c *experiments.Scenario) (err error) {
 }
 
 func (s *simCommand) takeFaults(c *experiments.Scenario) (err error) {
-	if c.Stretch = s.stretch; c.Stretch < 1 || c.Stretch > maxStretch {
+	c.Stretch = s.stretch
+	if c.Stretch < 1 || c.Stretch > maxStretch {
 		return fmt.Errorf("--stretch %g: choose a number between 1 and %g", s.stretch, maxStretch)
 	}
-	if c.Lateness = s.lateness; c.Lateness < 0 || c.Lateness > maxStretch {
+	c.Lateness = s.lateness
+	if c.Lateness < 0 || c.Lateness > maxStretch {
 		return fmt.Errorf("--lateness %g: choose a time between 0 and %g", s.lateness, maxStretch)
 	}
-	if c.Dead, err = parseFaults(s.faults, c.Size); err != nil {
+	c.Dead, err = parseFaults(s.faults, c.Size)
+	if err != nil {
 		return err
 	}
-	if c.Fixed.Dead, err = s.failed(); err != nil {
+	c.Fixed.Dead, err = s.failed()
+	if err != nil {
 		return err
 	}
 	c.Fixed.Deaths, err = s.deaths(c.Size)
@@ -217,7 +225,8 @@ func (s *simCommand) deaths(size protocol.Rank) (deaths []logp.Death, err error)
 }
 
 func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) (err error) {
-	if c.Runs, err = s.howOften(cmd, c.Size, c.Dead > 0 || c.Stretch > 1 || c.Lateness > 0 || c.Dissemination == "gossip"); err != nil {
+	c.Runs, err = s.howOften(cmd, c.Size, c.Dead > 0 || c.Stretch > 1 || c.Lateness > 0 || c.Dissemination == "gossip")
+	if err != nil {
 		return err
 	}
 	c.Seed, c.Engine = s.seed, s.engine

@@ -92,10 +92,12 @@ setting that gives a program these figures.`,
 // question makes a question of the flags.
 func (t *tuneCommand) question() (q tune.Question, err error) {
 	y := layout{size: t.size, l: t.l, o: t.o}
-	if q.Size, _, q.L, q.O, err = y.network(); err != nil {
+	q.Size, _, q.L, q.O, err = y.network()
+	if err != nil {
 		return q, err
 	}
-	if q.Dead, err = parseFaults(t.faults, q.Size); err != nil {
+	q.Dead, err = parseFaults(t.faults, q.Size)
+	if err != nil {
 		return q, err
 	}
 	switch {

@@ -91,17 +91,20 @@ func (m *meter) measure(ctx context.Context) (n Network, err error) {
 	}
 	trips, each, longs := make([]time.Duration, pings), make([]time.Duration, bursts), make([]time.Duration, longBursts)
 	for i := range trips {
-		if trips[i], err = m.send(ctx, 1, size); err != nil {
+		trips[i], err = m.send(ctx, 1, size)
+		if err != nil {
 			return n, err
 		}
 	}
 	for i := range each {
-		if each[i], err = m.send(ctx, burst, size); err != nil {
+		each[i], err = m.send(ctx, burst, size)
+		if err != nil {
 			return n, err
 		}
 	}
 	for i := range longs {
-		if longs[i], err = m.send(ctx, longBurst+1, longFrame); err != nil {
+		longs[i], err = m.send(ctx, longBurst+1, longFrame)
+		if err != nil {
 			return n, err
 		}
 	}

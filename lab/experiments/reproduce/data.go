@@ -125,7 +125,8 @@ func (t *Table) percentile(column string, p float64) float64 {
 	slices.SortFunc(piles, func(a, b pile) int { return int(math.Copysign(1, a.value-b.value)) })
 	var below float64
 	for _, pile := range piles {
-		if below += pile.runs; below >= math.Ceil(p/100*all) {
+		below += pile.runs
+		if below >= math.Ceil(p/100*all) {
 			return pile.value
 		}
 	}

@@ -58,7 +58,8 @@ func measureOffers(j *job) (Data, error) {
 						return nil, err
 					}
 					var err error
-					if results[run], err = o.Run(); err != nil {
+					results[run], err = o.Run()
+					if err != nil {
 						return nil, err
 					}
 				}

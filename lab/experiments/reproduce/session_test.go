@@ -129,7 +129,8 @@ func TestMeasurementGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	reached := 0.0
 	s.Now = func(_ string, share float64) {
-		if reached = share; share > 0.3 {
+		reached = share
+		if share > 0.3 {
 			cancel()
 		}
 	}

@@ -136,7 +136,8 @@ func (o *Option) simulate(ctx context.Context, q *Question, progress func(share 
 	s := &o.scenario
 	s.Size, s.L, s.O, s.Dead, s.Seed = q.Size, q.L, q.O, q.Dead, q.Seed
 	s.Start, s.Correction = broadcast.Synchronized, o.Correction
-	if s.Runs = q.runs(s); s.Runs == 0 {
+	s.Runs = q.runs(s)
+	if s.Runs == 0 {
 		o.Meets = o.Miss <= 1-q.Reliability
 		return nil
 	}

@@ -95,7 +95,8 @@ func (m measurement) record() error {
 		return err
 	}
 	l := lab{}
-	if l.clean(); l.err != nil {
+	l.clean()
+	if l.err != nil {
 		return l.err
 	}
 	tables := m.run(&l)

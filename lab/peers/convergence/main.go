@@ -97,7 +97,8 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 		return nil, fmt.Errorf("--turns %d: choose a number between 1 and --kills, which is %d", c.turns, c.config.Kills)
 	}
 	var err error
-	if c.systems, err = program.Choose(*chosen, names()); err != nil {
+	c.systems, err = program.Choose(*chosen, names())
+	if err != nil {
 		return nil, err
 	}
 	return &c, c.config.Check()

@@ -58,7 +58,8 @@ func configure(c *memberlist.Config, s *stabilization.Survivor) error {
 	}
 	c.Name = strconv.Itoa(int(s.Place.Rank))
 	c.BindAddr, c.AdvertiseAddr = host, host
-	if c.BindPort, err = strconv.Atoi(port); err != nil {
+	c.BindPort, err = strconv.Atoi(port)
+	if err != nil {
 		return err
 	}
 	c.AdvertisePort = c.BindPort
@@ -78,7 +79,8 @@ func releasePort(s *stabilization.Survivor) error {
 	}
 	l.Close()
 	for range 1000 {
-		if l, err = net.Listen("tcp", s.Place.Addresses[s.Place.Rank]); err == nil {
+		l, err = net.Listen("tcp", s.Place.Addresses[s.Place.Rank])
+		if err == nil {
 			return l.Close()
 		}
 		time.Sleep(10 * time.Millisecond)

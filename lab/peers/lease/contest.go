@@ -46,7 +46,8 @@ func (c *Config) start(ctx context.Context, system string) (*contest, error) {
 	k := &contest{Config: c, system: system, holders: make([]*process, c.Leases), since: make([]time.Time, c.Leases), running: make([]*process, c.Processes), changed: make(chan struct{})}
 	if system == etcdName {
 		var err error
-		if k.cluster, err = etcd.Start(ctx, c.Processes); err != nil {
+		k.cluster, err = etcd.Start(ctx, c.Processes)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -42,10 +42,12 @@ func hold(ctx context.Context, args []string) error {
 	}
 	h := &holder{id: args[3], others: args[4:]}
 	var err error
-	if h.ttl, err = time.ParseDuration(args[1]); err != nil {
+	h.ttl, err = time.ParseDuration(args[1])
+	if err != nil {
 		return err
 	}
-	if h.leases, err = strconv.Atoi(args[2]); err != nil {
+	h.leases, err = strconv.Atoi(args[2])
+	if err != nil {
 		return err
 	}
 	start := h.joinPleach

@@ -78,7 +78,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) error {
 		return err
 	}
 	var err error
-	if c.Systems, err = program.Choose(*systems, names); err != nil {
+	c.Systems, err = program.Choose(*systems, names)
+	if err != nil {
 		return err
 	}
 	if c.Processes < 3 || c.Leases < 1 || c.Kills < 1 || c.TTL < 100*time.Millisecond {

@@ -74,7 +74,8 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 		return nil, err
 	}
 	var err error
-	if c.systems, err = program.Choose(*chosen, []string{"memberlist", "serf"}); err != nil {
+	c.systems, err = program.Choose(*chosen, []string{"memberlist", "serf"})
+	if err != nil {
 		return nil, err
 	}
 	for text := range strings.SplitSeq(*sizes, ",") {

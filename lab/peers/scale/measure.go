@@ -95,7 +95,8 @@ func measure(ctx context.Context, c *command, name string, members int) (r resul
 // it, and the next full exchange is half a minute away.
 func (g *group) start(ctx context.Context, name string) (err error) {
 	for rank := range g.members {
-		if g.members[rank], err = starters[name](rank, func(lost int) { g.lost(rank, lost) }); err != nil {
+		g.members[rank], err = starters[name](rank, func(lost int) { g.lost(rank, lost) })
+		if err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
 		}
 	}
@@ -108,7 +109,8 @@ func (g *group) start(ctx context.Context, name string) (err error) {
 	}
 	deadline := time.Now().Add(limitOfKill)
 	for !g.complete() {
-		if rest(ctx, 20*time.Millisecond); ctx.Err() != nil || time.Now().After(deadline) {
+		rest(ctx, 20*time.Millisecond)
+		if ctx.Err() != nil || time.Now().After(deadline) {
 			return errors.Join(errors.New("not all members know all"), ctx.Err())
 		}
 	}
@@ -151,7 +153,8 @@ func (g *group) lost(at, lost int) {
 	if g.done == nil || lost != g.victim || !g.missing[at] {
 		return
 	}
-	if delete(g.missing, at); len(g.missing) == 0 {
+	delete(g.missing, at)
+	if len(g.missing) == 0 {
 		g.done <- time.Now()
 	}
 }

@@ -31,11 +31,13 @@ func TestMeasure(t *testing.T) {
 func TestLost(t *testing.T) {
 	g := &group{victim: 2, missing: map[int]bool{0: true, 1: true}, done: make(chan time.Time, 1)}
 	for _, event := range [][2]int{{0, 1}, {0, 2}, {0, 2}} { // another member, rank 0, and again
-		if g.lost(event[0], event[1]); len(g.done) > 0 {
+		g.lost(event[0], event[1])
+		if len(g.done) > 0 {
 			t.Fatalf("known to all after %v", event)
 		}
 	}
-	if g.lost(1, 2); len(g.done) != 1 {
+	g.lost(1, 2)
+	if len(g.done) != 1 {
 		t.Error("both survivors have dropped it")
 	}
 }

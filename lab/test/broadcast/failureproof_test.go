@@ -196,7 +196,8 @@ type sosCounter struct {
 }
 
 func (c sosCounter) Next(now protocol.Time, a *broadcast.Action) {
-	if c.Machine.Next(now, a); a.Verb == protocol.Send && a.Body.Kind == broadcast.SOS {
+	c.Machine.Next(now, a)
+	if a.Verb == protocol.Send && a.Body.Kind == broadcast.SOS {
 		*c.calls++
 	}
 }

@@ -51,7 +51,8 @@ func (e *explainCommand) run(cmd *cobra.Command) error {
 	}
 	plan := job.Plan
 	if plan == nil {
-		if plan, err = sql.NewPlan(cmd.Context(), job.Query, job.Source, e.processes, ""); err != nil {
+		plan, err = sql.NewPlan(cmd.Context(), job.Query, job.Source, e.processes, "")
+		if err != nil {
 			return failure{err}
 		}
 	}

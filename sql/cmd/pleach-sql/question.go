@@ -56,7 +56,8 @@ func (q *question) validate(args []string) error {
 func (q *question) job(scratch string) (j sql.Job, data *dataset.Dataset, err error) {
 	j.Query = q.text
 	if q.known != "" {
-		if j.Query, err = queries.SQL(q.known); err != nil {
+		j.Query, err = queries.SQL(q.known)
+		if err != nil {
 			return j, nil, err
 		}
 	}
@@ -67,7 +68,8 @@ func (q *question) job(scratch string) (j sql.Job, data *dataset.Dataset, err er
 		}
 		j.Query = string(text)
 		if strings.HasSuffix(q.file, ".plan") {
-			if j.Plan, err = sql.ParsePlan(j.Query); err != nil {
+			j.Plan, err = sql.ParsePlan(j.Query)
+			if err != nil {
 				return j, nil, err
 			}
 		}

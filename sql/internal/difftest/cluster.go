@@ -39,13 +39,16 @@ func NewCluster(ctx context.Context, tables []Table) (c *Cluster, err error) {
 		}
 		c.dbs = append(c.dbs, db)
 	}
-	if c.planning, err = c.connect(ctx, c.dbs[0], "main", 0, 1); err != nil {
+	c.planning, err = c.connect(ctx, c.dbs[0], "main", 0, 1)
+	if err != nil {
 		return c, err
 	}
-	if c.alone, err = c.connect(ctx, c.dbs[1], "main", 0, c.parts()); err != nil {
+	c.alone, err = c.connect(ctx, c.dbs[1], "main", 0, c.parts())
+	if err != nil {
 		return c, err
 	}
-	if c.shared, err = c.dbs[2].Connect(ctx); err != nil {
+	c.shared, err = c.dbs[2].Connect(ctx)
+	if err != nil {
 		return c, err
 	}
 	for task := range c.parts() {
@@ -106,7 +109,8 @@ func (c *Cluster) Alone(ctx context.Context, query string) (r Result) {
 // read runs a query.
 func (r *Result) read(ctx context.Context, conn *duck.Conn, query string) {
 	rows := r.Rows
-	if r.Columns, r.Rows, r.Err = conn.Text(ctx, query); r.Err != nil {
+	r.Columns, r.Rows, r.Err = conn.Text(ctx, query)
+	if r.Err != nil {
 		return
 	}
 	r.Rows = append(rows, r.Rows...)
@@ -145,7 +149,8 @@ func (c *Cluster) Planned(ctx context.Context, query string, write bool, random 
 	for _, t := range c.tables {
 		q.Tables = append(q.Tables, t.Name)
 	}
-	if r.Err = c.planning.Exec(ctx, "BEGIN"); r.Err != nil {
+	r.Err = c.planning.Exec(ctx, "BEGIN")
+	if r.Err != nil {
 		return r, nil
 	}
 	stages, r.Err = planner.Plan(ctx, c.planning, q)

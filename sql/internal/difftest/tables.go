@@ -138,7 +138,8 @@ func newTable(r *rand.Rand, name string, tasks int) Table {
 		for range r.IntN(most) {
 			row := make([]string, len(t.Columns))
 			for i, literal := range literals {
-				if row[i] = literal(r); r.IntN(6) == 0 {
+				row[i] = literal(r)
+				if r.IntN(6) == 0 {
 					row[i] = "NULL"
 				}
 			}

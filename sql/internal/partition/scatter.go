@@ -93,7 +93,8 @@ func (s *scatterer) encode() ([][]byte, error) {
 		}
 		batch := array.NewRecordBatch(s.schema, arrays, int64(s.lengths[part]))
 		var err error
-		if parts[part], err = encode(s.schema, batch); err != nil {
+		parts[part], err = encode(s.schema, batch)
+		if err != nil {
 			return nil, err
 		}
 	}

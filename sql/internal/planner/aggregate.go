@@ -68,7 +68,8 @@ func (p *planner) aggregate(ctx context.Context, b *block) (relation, error) {
 	if err != nil {
 		return relation{}, err
 	}
-	if final["from_table"], err = p.reference(ctx, rel, p.mark.name("parts")); err != nil {
+	final["from_table"], err = p.reference(ctx, rel, p.mark.name("parts"))
+	if err != nil {
 		return relation{}, err
 	}
 	return p.finish(ctx, final, rel)
@@ -221,7 +222,8 @@ func (p *planner) finish(ctx context.Context, final node, rows relation) (relati
 		return relation{}, err
 	}
 	rel := relation{query: query, divided: rows.divided}
-	if rel.columns, err = p.describe(ctx, query); err != nil {
+	rel.columns, err = p.describe(ctx, query)
+	if err != nil {
 		return relation{}, err
 	}
 	for _, n := range children(final, "select_list") {

@@ -57,7 +57,8 @@ func (p *planner) bind(ctx context.Context, n node, parent *scope) (*block, erro
 		return nil, refuse("a correlated subquery with UNION, EXCEPT or INTERSECT: write one subquery for each side")
 	}
 	var err error
-	if b.from, err = b.table(ctx, child(n, "from_table")); err != nil {
+	b.from, err = b.table(ctx, child(n, "from_table"))
+	if err != nil {
 		return nil, err
 	}
 	if err := b.expandStars(); err != nil {
@@ -159,7 +160,8 @@ func (b *binder) nameOutputs(ctx context.Context) (err error) {
 		case len(names) > 0:
 			o.base = names[len(names)-1]
 		default:
-			if o.base, err = b.printExpression(ctx, n); err != nil {
+			o.base, err = b.printExpression(ctx, n)
+			if err != nil {
 				return err
 			}
 		}

@@ -54,7 +54,8 @@ func (m *modifiers) takeLimit(n node) error {
 	for key, to := range map[string]*int{"limit": &m.limit, "offset": &m.offset} {
 		if value := child(n, key); value != nil {
 			var ok bool
-			if *to, ok = integer(value); !ok || *to < 0 || *to > maxLimit {
+			*to, ok = integer(value)
+			if !ok || *to < 0 || *to > maxLimit {
 				return refuse("%s is not an integer from 0 to %d: write a number", strings.ToUpper(key), maxLimit)
 			}
 		}
@@ -114,7 +115,8 @@ func (p *planner) modify(ctx context.Context, a *answer, m *modifiers) error {
 		first := *m
 		first.limit, first.offset = m.limit+m.offset, 0
 		var err error
-		if a.relation, err = p.exchange(ctx, "first", first.of(a), All, ""); err != nil {
+		a.relation, err = p.exchange(ctx, "first", first.of(a), All, "")
+		if err != nil {
 			return err
 		}
 	}
@@ -157,7 +159,8 @@ func (p *planner) distinct(ctx context.Context, a *answer) error {
 		} else {
 			key = ""
 		}
-		if a.relation, err = p.exchange(ctx, "distinct", query, to, key); err != nil {
+		a.relation, err = p.exchange(ctx, "distinct", query, to, key)
+		if err != nil {
 			return err
 		}
 		query = "SELECT DISTINCT * FROM " + a.from() + q

@@ -120,7 +120,8 @@ func newPlanner(conn *duck.Conn, q *Question) *planner {
 // prepare asks for the columns of the tables that a query reads, and chooses names.
 func (p *planner) prepare(ctx context.Context, tree node, q *Question) error {
 	var err error
-	if p.template, err = p.parse(ctx, "SELECT *, a, 1"); err != nil {
+	p.template, err = p.parse(ctx, "SELECT *, a, 1")
+	if err != nil {
 		return err
 	}
 	outputs := children(p.template, "select_list")

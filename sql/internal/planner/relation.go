@@ -59,7 +59,8 @@ func (p *planner) exchange(ctx context.Context, name, query string, to To, colum
 		rel.key = column
 	}
 	p.tables[table] = rel
-	if rel, err = p.restored(ctx, rel); err != nil {
+	rel, err = p.restored(ctx, rel)
+	if err != nil {
 		return relation{}, err
 	}
 	p.sent[id] = rel
@@ -164,7 +165,8 @@ func (p *planner) send(ctx context.Context, b *block, l layout) error {
 			if divided {
 				to = Hash
 			}
-			if rel, err = p.exchange(ctx, leaf.ref.alias, query, to, column); err != nil {
+			rel, err = p.exchange(ctx, leaf.ref.alias, query, to, column)
+			if err != nil {
 				return err
 			}
 		}

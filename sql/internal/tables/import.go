@@ -74,7 +74,8 @@ func Import(ctx context.Context, c Config) (rows map[string]int64, err error) {
 	i := &importer{Config: c, Set: s, conn: conn}
 	rows = make(map[string]int64)
 	for table, files := range c.Files {
-		if rows[table], err = i.table(ctx, table, files); err != nil {
+		rows[table], err = i.table(ctx, table, files)
+		if err != nil {
 			return nil, fmt.Errorf("table %s: %w", table, err)
 		}
 	}

@@ -42,7 +42,8 @@ func New(dir string, parts, replicas int, tables []string) (s *Set, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	if s.staging, err = os.MkdirTemp(dir, unfinished); err != nil {
+	s.staging, err = os.MkdirTemp(dir, unfinished)
+	if err != nil {
 		return nil, err
 	}
 	for i := range replicas {

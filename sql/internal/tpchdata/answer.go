@@ -40,7 +40,8 @@ func answers(ctx context.Context, d *dataset.Dataset) (map[string][][]string, er
 		if err != nil {
 			return nil, err
 		}
-		if _, all[name], err = conn.Text(ctx, query); err != nil {
+		_, all[name], err = conn.Text(ctx, query)
+		if err != nil {
 			return nil, fmt.Errorf("tpchdata: query %s: %w", name, err)
 		}
 	}

@@ -47,7 +47,8 @@ func Generate(ctx context.Context, c Config) (d *dataset.Dataset, err error) {
 	if err := set.Save(); err != nil {
 		return nil, err
 	}
-	if set.Answers, err = answers(ctx, &set.Dataset); err != nil {
+	set.Answers, err = answers(ctx, &set.Dataset)
+	if err != nil {
 		return nil, err
 	}
 	return &set.Dataset, set.Publish()
