@@ -3,6 +3,8 @@ package pleach
 import (
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/machine/control"
 )
 
 // A process that has joined answers with the decision that has admitted it, and a request
@@ -18,9 +20,9 @@ func TestJoinerAnswersWithDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = joiner.Abort() }()
-	d, err := first.session().catchUp.Decisions(joiner.session().self.Address)
-	if err != nil || len(d.Encode(nil)) <= 4 {
-		t.Errorf("decisions %v, %v", d, err)
+	b, err := first.session().client.Ask(t.Context(), joiner.session().self.Address, control.Decisions{})
+	if err != nil || len(b) <= 4 {
+		t.Errorf("decisions %v, %v", b, err)
 	}
 }
 
@@ -45,10 +47,11 @@ func TestMemberWithQuorumTakesNoDecisionsOfOthers(t *testing.T) {
 	}
 	one, other := group(3), group(6)
 	before := one.View()
-	if err := one.session().catchUp.Begin(other.session().self.Incarnation, other.session().self.Address); err == nil {
+	self := &other.session().self
+	reply := one.session().catchUp.Requested(control.CatchUp{View: self.Incarnation, Address: self.Address})
+	if _, err := control.Open(reply); err == nil {
 		t.Error("the member agrees to catch up")
 	}
-	one.session().catchUp.With(other.session().self.Incarnation, other.session().self.Address)
 	time.Sleep(100 * time.Millisecond) // a view that it took would be installed by then
 	if v := one.View(); v.Number != before.Number || one.Err() != nil {
 		t.Errorf("view %d became %d, %v", before.Number, v.Number, one.Err())

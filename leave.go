@@ -190,9 +190,11 @@ func (g *session) endEvicted(err error) {
 		return
 	}
 	g.asking.Go(func() {
-		e := *e
-		e.Successor = g.catchUp.Successor(e.By)
-		g.endRemoved(publicError(&e))
+		g.catchUp.Evicted(e.By, func(successor *membership.Member) {
+			e := *e
+			e.Successor = successor
+			g.endRemoved(publicError(&e))
+		})
 	})
 }
 

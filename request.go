@@ -13,7 +13,7 @@ import (
 	"github.com/pleach-go/pleach/internal/driver/client"
 	"github.com/pleach-go/pleach/internal/driver/tcp"
 	"github.com/pleach-go/pleach/internal/machine/control"
-	"github.com/pleach-go/pleach/internal/machine/founding"
+	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -29,34 +29,24 @@ func (g *session) handleRequest(ctx context.Context, from transport.Client, b []
 		return
 	}
 	switch r := request.(type) {
-	case control.Founding:
-		answer(g.answerFounding(&r.Request))
 	case control.Force:
 		answer(g.client.Answer(v, from, r, g.force(r.View, r.Ranks)))
 	case control.Raise:
 		answer(g.client.Answer(v, from, r, g.raise(r.Version)))
 	case control.Evict:
 		answer(g.client.Answer(v, from, r, g.evict(r)))
-	case control.CatchUp:
-		answer(client.Accepted(g.catchUp.Begin(r.View, r.Address)))
-	case control.Decisions:
-		_ = g.node.Do(func(protocol.Time) { answer(control.Accept(g.machine.Decisions().Encode(nil))) })
-	case control.Introduce:
-		g.answerIntroduction(&r.Question, answer)
 	case control.Compare:
 		answer(g.answerSettings(&r))
 	case control.Progress:
 		answer(g.encodeProgress())
-	case control.View:
-		_ = g.node.Do(func(protocol.Time) { answer(encodeView(control.Observed(g.machine.View()), g.lostQuorum())) })
-	case control.Confirm:
-		answer(client.Refuse(fmt.Errorf("it is member %q of this group", g.self.Identity)))
 	case control.Join:
 		if !client.Dialable(r.Candidate.Address) {
 			answer(client.Refuse(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", r.Candidate.Address)))
 			return
 		}
 		g.admit(ctx, from, r.Candidate, r.Replace, answer)
+	default:
+		answer(g.catchUp.Requested(r))
 	}
 }
 
@@ -78,19 +68,6 @@ func (g *session) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
 	}
 }
 
-// encodeView encodes the reply to a request for the view: the view, and if the quorum is
-// lost, the ranks that cannot be reached.
-func encodeView(v membership.View, lost *QuorumError) []byte {
-	r := control.ViewReply{View: v}
-	if lost != nil {
-		r.Lost = &control.Lost{Reachable: lost.Reachable, Needed: lost.Needed}
-		for _, rank := range lost.Unreachable {
-			r.Lost.Unreachable = append(r.Lost.Unreachable, protocol.Rank(rank))
-		}
-	}
-	return r.Encode()
-}
-
 // inUse translates the refusal of a candidate whose ID a member has.
 func (g *session) inUse(e *membership.InUseError) *control.InUse {
 	h := &e.Holder
@@ -100,48 +77,14 @@ func (g *session) inUse(e *membership.InUseError) *control.InUse {
 	}
 }
 
-// answerFounding answers a candidate that looks for a group: here it is. A candidate
-// that is in the first view enters it as long as that is the current one.
-func (g *session) answerFounding(r *founding.Request) []byte {
-	began := g.began
-	if g.view.Load().Number > 1 {
-		began = nil
-	}
-	reply := founding.Answer(founding.Candidate{ID: g.self.Identity, Address: g.self.Address}, began, r)
-	return reply.Encode(nil)
-}
-
-// answerIntroduction introduces a member to a process that is none.
-func (g *session) answerIntroduction(q *control.Question, answer func([]byte)) {
-	i := control.Introduction{
-		Contact: control.Contact{ID: g.self.Identity, Address: g.self.Address}, Role: control.Member,
-		Marks: []uint64{control.Mark(g.self.Identity, g.self.Nonce)},
-	}
-	err := g.node.Do(func(protocol.Time) {
-		g.meet(q.From)
-		if v := g.machine.View(); v.Number != q.View {
-			i.View, i.Decisions = &v, g.machine.Decisions()
-		}
-	})
-	if err != nil || g.removal.Load() != nil || g.Err() != nil {
-		answer(client.Refuse(client.ErrNotAMember))
+// moved takes that a member is not where the view has it, within node.Do.
+func (g *session) moved(to *lifecycle.Move) {
+	g.elsewhere = to.Elsewhere
+	if g.detection == nil {
 		return
 	}
-	if q.From == (control.Contact{}) {
-		i = i.Observed()
-	}
-	answer(control.Accept(i.Encode(nil)))
-}
-
-// meet takes where a process says that it is, within node.Do.
-func (g *session) meet(c control.Contact) {
 	v := g.machine.View()
-	next, changed := g.elsewhere.Met(&v, g.machine.Unreachable(), c)
-	if !changed || g.detection == nil {
-		return
-	}
-	g.log.Info("member is elsewhere", "member", c.ID, "address", c.Address, "view", v.Number)
-	g.elsewhere = next
+	g.log.Info("member is elsewhere", "member", to.ID, "address", to.Address, "view", v.Number)
 	g.setPeers(&v, membership.Members{})
 	g.detection.Watch(&v, g.elsewhere.Address)
 }
@@ -151,7 +94,7 @@ const (
 	// host; others wait.
 	maxReach = 64
 	// reachTimeout bounds the time in which a candidate has to confirm.
-	reachTimeout = 2 * time.Second
+	reachTimeout = time.Duration(lifecycle.ConfirmTimeout)
 )
 
 // admit passes a candidate on to the coordinator, once it has been reached: this member

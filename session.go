@@ -19,7 +19,6 @@ import (
 	"github.com/pleach-go/pleach/internal/driver/node"
 	"github.com/pleach-go/pleach/internal/driver/rounds"
 	"github.com/pleach-go/pleach/internal/driver/tcp"
-	"github.com/pleach-go/pleach/internal/machine/founding"
 	"github.com/pleach-go/pleach/internal/machine/heartbeat"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
@@ -42,7 +41,7 @@ type session struct {
 	detection *detection.Detection // nil: the group is static
 	views
 	ending
-	catchUp *catchup.Member
+	catchUp *catchup.Driver
 	admitting
 	troubles
 	sending
@@ -92,7 +91,6 @@ type ending struct {
 
 // admitting is how candidates become members.
 type admitting struct {
-	began      []founding.Candidate // the candidates that the group began with, by agreement; nil: otherwise
 	admissions map[protocol.Rank]joinTime
 	revoked    revoked             // the members that have shown a certificate that is denied
 	reachSlots *admission.Slots    // one for each candidate that is dialed
@@ -189,7 +187,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
 		network:   network{client: clientOf(&c), listening: s.listening},
 		views:     views{view: &s.current},
-		admitting: admitting{began: s.began, revoked: s.revoked, reachSlots: admission.NewSlots(maxReach)},
+		admitting: admitting{revoked: s.revoked, reachSlots: admission.NewSlots(maxReach)},
 		troubles:  troubles{suspects: make(map[protocol.Rank]Suspect)},
 		sending: sending{
 			sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1),
@@ -220,11 +218,9 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	g.view.Store(&s.view)
 	g.noteView(&s.view, membership.Members{})
 	g.catchUp = catchup.New(catchup.Config{
-		Client: g.client, Self: g.self, Logger: g.log, Life: g.life, Go: g.asking.Go, Tell: c.Expect > 0,
-		View: g.view.Load, Lost: func() bool { return g.quorumErr.Load() != nil }, Meet: g.meet,
-		Do: func(f func(protocol.Time, *member.Machine)) error {
-			return g.node.Do(func(now protocol.Time) { f(now, g.machine) })
-		},
+		MemberConfig: lifecycle.MemberConfig{Self: g.self, Tell: c.Expect > 0, Began: s.began, Elsewhere: s.elsewhere},
+		Machine:      g.machine, Client: g.client, Logger: g.log, Life: g.life, Go: g.asking.Go, Moved: g.moved,
+		Do: func(f func(protocol.Time)) error { return g.node.Do(f) }, Look: func(f func()) { g.node.Look(f) },
 	})
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
@@ -289,8 +285,7 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 	if err != nil {
 		return errors.Join(err, g.node.Close(), g.detection.Close())
 	}
-	g.catchUp.SetSeeds(s.seeds)
-	g.asking.Go(g.catchUp.Run)
+	g.catchUp.Start(s.seeds)
 	switch {
 	case g.config.Transport != nil || u != nil:
 	case g.limit.group.Load().most < g.limit.own:

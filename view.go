@@ -209,6 +209,7 @@ func (g *session) installView(v *membership.View) {
 	}
 	g.detection.Watch(v, g.elsewhere.Address)
 	g.direct.machine.Install(v)
+	g.catchUp.Installed(v)
 	g.checkState(v)
 	g.logView(g.noteView(v, before.Members))
 	if v.Version > before.Version {

@@ -10,16 +10,20 @@ import (
 // Action is something that a driver carries out: one of the types of this file.
 type Action interface{ action() }
 
-// The actions.
+// The actions of a [Machine] and a [Member].
 type (
-	// Ask sends a request to the process at an address. The driver reports the result by
-	// [Machine.Replied], also that the time is over.
+	// Ask sends a request to the process at an address. The driver reports the result, or
+	// the timeout, by [Machine.Replied] or [Member.Replied].
 	Ask struct {
 		Token   uint64
 		Address string
 		Request control.Request
 		Timeout protocol.Time
 	}
+)
+
+// The actions of a [Machine].
+type (
 	// Stand ends the seat, if there is one: the process is a candidate without a vote.
 	Stand struct{}
 	// Hold makes the process the seat of a place, which asks for a view with Candidate in
@@ -50,6 +54,32 @@ type (
 	Fail struct{ Err error }
 )
 
+// The actions of a [Member].
+type (
+	// Learn passes decisions of the process at an address to the member's machine. The driver
+	// reports the result by [Member.Learned].
+	Learn struct {
+		From      string
+		Decisions membership.Decisions
+	}
+	// Remove ends the membership: the process at an address has a view that has removed this
+	// process. Holder is the process that has its ID in that view, or nil.
+	Remove struct {
+		From   string
+		View   uint64
+		Holder *membership.Member
+	}
+	// Move says that the process of a member is at another address than the view has. The
+	// driver connects to all members where Elsewhere has them.
+	Move struct {
+		control.Contact
+		Elsewhere Elsewhere
+	}
+	// Ended ends the search that [Member.Evicted] began. Successor is the process that has the
+	// ID of this one now, or nil if no member knows of one.
+	Ended struct{ Successor *membership.Member }
+)
+
 // Membership is what a member begins with.
 type Membership struct {
 	Self membership.Member
@@ -77,6 +107,10 @@ func (Trust) action()   {}
 func (Forget) action()  {}
 func (Become) action()  {}
 func (Fail) action()    {}
+func (Learn) action()   {}
+func (Remove) action()  {}
+func (Move) action()    {}
+func (Ended) action()   {}
 
 // Reply is the result of an [Ask].
 type Reply struct {

@@ -154,7 +154,7 @@ var rules = []rule{
 		"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/lifecycle", "internal/machine/control", "internal/machine/member", "internal/machine/membership", "internal/machine/heartbeat",
 		"internal/driver/client", "internal/base/logsuppress", "internal/driver/datadir", "internal/driver/node", "internal/base/notify", "internal/driver/detection",
 	}},
-	{pkg: "internal/driver/catchup", may: []string{"internal/base/access", "protocol", "internal/driver/client", "internal/machine/control", "internal/base/logsuppress", "internal/driver/admission", "internal/machine/founding", "internal/machine/member", "internal/machine/membership"}},
+	{pkg: "internal/driver/catchup", may: []string{"internal/base/access", "protocol", "internal/driver/client", "internal/machine/control", "internal/base/logsuppress", "internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership"}},
 	{pkg: "internal/driver/job", may: []string{"protocol", "internal/driver/admission", "internal/collective/engine", "internal/machine/membership", "internal/machine/p2p", "internal/base/notify"}},
 	{pkg: "internal/base/logsuppress"},
 	{pkg: "agent/ps", may: []string{".", "bootstrap", "collective"}},

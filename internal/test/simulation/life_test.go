@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/machine/control"
-	"github.com/pleach-go/pleach/internal/machine/founding"
 	"github.com/pleach-go/pleach/internal/machine/heartbeat"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
@@ -17,11 +16,9 @@ import (
 // life is a process until it is a member: a [lifecycle.Machine], as the root package drives
 // it, and the seat beside it.
 type life struct {
-	machine   *lifecycle.Machine   // nil: the process is a member, or its membership is given
-	seat      *member.Seat         // nil: the process is a candidate
-	armed     protocol.Time        // what the timer is set to
-	began     []founding.Candidate // the first view, if the group began by agreement
-	elsewhere lifecycle.Elsewhere
+	machine *lifecycle.Machine // nil: the process is a member, or its membership is given
+	seat    *member.Seat       // nil: the process is a candidate
+	armed   protocol.Time      // what the timer is set to
 
 	// What the process saves beside its place.
 	next   uint64 // nonce under which it asks for its place; 0: it has it
@@ -205,10 +202,13 @@ func (p *process) lookAtSeat() {
 
 // where returns the address of a member, as far as the process knows.
 func (p *process) where(m *membership.Member) string {
-	if p.life.machine != nil && !p.sim.has(addressKept) {
+	switch {
+	case p.outside.member != nil:
+		return p.outside.member.Address(m)
+	case p.life.machine != nil && !p.sim.has(addressKept):
 		return p.life.machine.Address(m)
 	}
-	return p.life.elsewhere.Address(m)
+	return m.Address
 }
 
 // nonce draws a nonce.

@@ -25,25 +25,25 @@ type process struct {
 	backlog  []func() // connections that wait for a process without a role
 	clients  []func() // that learn the end of the process
 
-	life       life
-	role       role              // nil: it is neither a member nor a seat
-	roles      int               // how many it has had
-	self       membership.Member // as a member or a seat
-	group      *group
-	machine    *member.Machine // nil: it is no member yet
-	armed      protocol.Time   // what its timer is set to
-	links      []*link         // by rank
-	detector   detector
-	program    program
-	unicast    sender
-	services   *services // nil: the program uses none
-	rich       rich
-	history    history
-	leaving    bool // its program wants to leave
-	catchingUp bool // it asks a later member for decisions
-	awaiting   bool // a process that it does not know waits to connect
-	over       bool // another process has its identity
-	replace    bool // it joins in the place of a live process
+	life     life
+	role     role              // nil: it is neither a member nor a seat
+	roles    int               // how many it has had
+	self     membership.Member // as a member or a seat
+	group    *group
+	machine  *member.Machine // nil: it is no member yet
+	armed    protocol.Time   // what its timer is set to
+	links    []*link         // by rank
+	detector detector
+	outside  outside
+	program  program
+	unicast  sender
+	services *services // nil: the program uses none
+	rich     rich
+	history  history
+	leaving  bool // its program wants to leave
+	awaiting bool // a process that it does not know waits to connect
+	over     bool // another process has its identity
+	replace  bool // it joins in the place of a live process
 }
 
 // state is what a process is to the group.
@@ -88,7 +88,7 @@ func (s *Simulation) start(identity string, h *host) *process {
 func (p *process) enter(b *lifecycle.Membership) {
 	s := p.sim
 	p.rest()
-	p.self, p.life.began, p.life.elsewhere = b.Self, b.Began, b.Elsewhere
+	p.self = b.Self
 	if p.enterDisk(b); p.state == ended {
 		return
 	}
@@ -113,6 +113,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 		s.checker.fail("%v cannot begin: %v", p, err)
 		return
 	}
+	p.beginOutside(b)
 	p.rich = rich{direct: newUnicast(p, directChannel{p.machine}), said: make(map[string]uint32)}
 	p.life.machine, p.role, p.state = nil, p.machine, running
 	s.checker.belongs(p, &b.View)
@@ -121,7 +122,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 	p.installed(&b.View)
 	p.step(func() { p.machine.Start(s.now) })
 	p.impair()
-	p.keepSeeds()
+	p.stepOutside()
 	p.serveBacklog()
 }
 
@@ -142,6 +143,7 @@ func (p *process) installed(v *membership.View) {
 	p.sim.record(p, "%v", v)
 	p.sim.checker.installed(p, v)
 	p.life.last = v
+	p.outside.member.Installed(v)
 	p.setPeers(v)
 	p.detector.watch(v)
 	p.services.installed(v)
@@ -168,11 +170,13 @@ func (p *process) reported(r member.Report, about membership.Member) {
 // stateChanged takes the end of the membership.
 func (p *process) stateChanged() {
 	state, err := p.machine.State()
-	if state != membership.Evicted && state != membership.Left {
+	switch {
+	case state != membership.Evicted && state != membership.Left:
 		p.services.quorumChanged()
-		return
-	}
-	if p.state == running {
+	case p.state != running:
+	case state == membership.Evicted:
+		p.evicted(err)
+	default:
 		p.later(func() { p.end(err) })
 	}
 }
@@ -214,6 +218,10 @@ func (p *process) step(f func()) {
 
 // memberStep goes on with the program of a member.
 func (p *process) memberStep() {
+	if p.outside.removed != nil {
+		p.flush()
+		return
+	}
 	if p.services != nil {
 		p.services.step()
 	} else {

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/pleach-go/pleach/internal/machine/control"
-	"github.com/pleach-go/pleach/internal/machine/founding"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/internal/machine/membership"
@@ -98,64 +97,23 @@ func (p *process) requested(request control.Request, answer func([]byte)) {
 		answer(control.Refuse(&control.Refusal{Status: control.Retry, Text: "not a member yet"}))
 		return
 	}
-	switch r := request.(type) {
-	case control.View:
-		answer((&control.ViewReply{View: p.machine.View()}).Encode())
-	case control.Introduce:
-		p.meet(r.From)
-		answer(control.Accept(p.introduce(&r.Question).Encode(nil)))
-	case control.Founding:
-		answer(p.answerFounding(&r.Request))
-	case control.Decisions:
-		answer(control.Accept(p.machine.Decisions().Encode(nil)))
-	case control.CatchUp:
-		answer(p.catchUpWith(&r))
-	case control.Join:
+	if r, ok := request.(control.Join); ok {
 		p.reach(&r, answer)
-	default:
-		answer(control.Refuse(errors.New("it is a member")))
+		return
 	}
+	reply, ok := p.outside.member.Requested(s.now, request)
+	if !ok {
+		reply = control.Refuse(errors.New("it is a member"))
+	}
+	s.checker.answers(p, request, reply)
+	answer(reply)
+	p.stepOutside()
 }
-
-// meet takes where a process says that it is.
-func (p *process) meet(c control.Contact) {
-	v := p.machine.View()
-	if next, changed := p.life.elsewhere.Met(&v, p.machine.Unreachable(), c); changed {
-		p.life.elsewhere = next
-		p.setPeers(&v)
-		p.detector.move(&v)
-	}
-}
-
-// introduce introduces a member.
-func (p *process) introduce(q *control.Question) *control.Introduction {
-	i := &control.Introduction{
-		Contact: control.Contact{ID: p.identity, Address: p.address}, Role: control.Member,
-		Marks: []uint64{control.Mark(p.identity, p.self.Nonce)},
-	}
-	if v := p.machine.View(); v.Number != q.View {
-		i.View, i.Decisions = &v, p.machine.Decisions()
-	}
-	return i
-}
-
-// answerFounding answers a candidate that looks for a group.
-func (p *process) answerFounding(r *founding.Request) []byte {
-	began := p.life.began
-	if p.machine.View().Number > 1 {
-		began = nil
-	}
-	reply := founding.Answer(founding.Candidate{ID: p.identity, Address: p.address}, began, r)
-	return reply.Encode(nil)
-}
-
-// reachTimeout bounds the time in which a candidate has to confirm.
-const reachTimeout = 2 * second
 
 // reach lets a candidate join that confirms its request.
 func (p *process) reach(r *control.Join, answer func([]byte)) {
 	s := p.sim
-	s.request(p, r.Candidate.Address, control.Confirm{Candidate: r.Candidate}, reachTimeout, func(confirmed lifecycle.Reply) {
+	s.request(p, r.Candidate.Address, control.Confirm{Candidate: r.Candidate}, lifecycle.ConfirmTimeout, func(confirmed lifecycle.Reply) {
 		switch {
 		case confirmed.Final:
 			answer(control.Refuse(confirmed.Err))
@@ -180,12 +138,4 @@ func encodeAnswer(a *member.JoinAnswer) []byte {
 		return control.Refuse(a.Err)
 	}
 	return (&control.Admission{View: a.View, Rank: a.Rank, Decisions: a.Decisions, Start: a.Start}).Encode()
-}
-
-// removed takes that a member of a later view does not let this process connect. A seat
-// believes introductions only: the other process may be of another group of this name.
-func (p *process) removed(view uint64, holder *membership.Member) {
-	if p.state == running {
-		p.step(func() { p.machine.Removed(p.sim.now, view, holder) })
-	}
 }

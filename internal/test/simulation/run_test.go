@@ -31,6 +31,9 @@ type Options struct {
 	// reply to a request when it arrives: tests plant bugs there.
 	Live  func(*lifecycle.Config)
 	Reply func(control.Request, *lifecycle.Reply)
+	// Outside, if not nil, changes how members communicate outside their views: tests plant bugs
+	// there.
+	Outside func(contact) contact
 	// Disks skips the seeds whose hosts have none: a bug cannot show there.
 	Disks bool
 	// Bug is planted in what drives the machines.
@@ -66,6 +69,9 @@ type Result struct {
 	Time protocol.Time
 	// Events, Frames, Delivered, Unicasts, Topical, Views, Receipts and Processed count what happened.
 	Events, Frames, Delivered, Unicasts, Topical, Views, Receipts, Processed uint64
+	// Learned counts decisions taken from processes outside the view, and Removed members that
+	// were told by one that the group has removed them.
+	Learned, Removed uint64
 	// Groups, Seats and Saves count what happened before processes were members.
 	Groups, Seats, Saves uint64
 	// Ordered, Restored, Anew, Operations, Leases and Owned count what services did.
