@@ -29,7 +29,7 @@ func (m *Member) Early(now protocol.Time, peer protocol.Rank) {
 	m.now = now
 	v := m.config.Group.View()
 	o, ok := v.Member(peer)
-	if !ok || m.ended() {
+	if !ok || peer == m.config.Self.Rank || m.ended() {
 		return
 	}
 	address := m.Address(&o)

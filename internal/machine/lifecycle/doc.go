@@ -31,4 +31,6 @@
 // [Machine.Admitted] and [Machine.Over] for the seat that the driver runs. Out, after each of these and at
 // [Machine.Deadline]: [Machine.Next] until it returns no action. A Machine does no I/O, and
 // is not safe for concurrent use.
+//
+// From then on, a [Member] decides how the process communicates with processes outside its view.
 package lifecycle
