@@ -38,13 +38,7 @@ type acceptor struct {
 	tried    protocol.Time // since when this member attempts it; 0: it does not
 	news     news          // members that are excluded since
 	spared   int           // attempts that have begun again, see spares
-	silence  silence       // members that do not answer
-	awaiting awaiting      // members that must answer before the next attempt
-	// abstaining are other members that do not coordinate. See abstain.
-	abstaining set
-	// unheard are coordinators that do not answer this member. See unheard.go.
-	unheard set
-	forced  set // members that go on without a quorum; nil: none. See ForceView
+	forced   set           // members that go on without a quorum; nil: none. See ForceView
 }
 
 // ballotState is the state of a member in one ballot: its position in the tree over

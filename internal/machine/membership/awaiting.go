@@ -8,45 +8,31 @@ import "github.com/pleach-go/pleach/protocol"
 // which freezes no member, and attempts the change again once all of them have
 // answered or are excluded.
 type awaiting struct {
-	members set           // nil: none
-	since   protocol.Time // when the wait began, or the last one of them answered
-	asked   int           // how many were pinged together first
-	first   protocol.Time // when that was; 0: not yet, or most of them have answered
-	due     protocol.Time // of the next ping; in the past: at once
-	tries   int
-	shown   protocol.Time // when all were last shown that the coordinator is not silent
+	since  protocol.Time // when the wait began, or the last one of them answered
+	pinged int           // how many were pinged together first
+	first  protocol.Time // when that was; 0: not yet, or most of them have answered
+	due    protocol.Time // of the next ping; in the past: at once
+	tries  int
+	shown  protocol.Time // when all were last shown that the coordinator is not silent
 }
 
 // await awaits participants of an attempt that has failed.
 func (m *Machine) await(now protocol.Time, missing []int) {
-	a := awaiting{members: newSet(m.view.Members.Len()), since: now, shown: now}
-	for _, i := range missing {
-		a.members.add(i)
-	}
-	m.acceptor.awaiting = a
+	m.awaiting, m.live[awaited] = awaiting{since: now, shown: now}, nil
+	m.record(awaited, missing...)
 }
 
 // awaitedAnswered ends the wait for a member, and for those it acknowledges for.
 func (m *Machine) awaitedAnswered(by protocol.Rank, others set) {
-	a := &m.acceptor.awaiting
-	if !a.members.drop(&m.view, by, others) {
+	if !m.clear(awaited, by, others) {
 		return
 	}
+	a := &m.awaiting
 	a.since = m.now
-	if a.first > 0 && 2*a.members.count() <= a.asked {
+	if a.first > 0 && 2*m.live[awaited].count() <= a.pinged {
 		m.learnAnswers(a.first)
 		a.first = 0
 	}
-}
-
-// awaited returns the members whose answer the next attempt of this member waits for.
-func (m *Machine) awaited(excluded set) (awaited []int) {
-	for _, i := range m.acceptor.awaiting.members.each() {
-		if !excluded.has(i) {
-			awaited = append(awaited, i)
-		}
-	}
-	return awaited
 }
 
 // pings reports whether this member coordinates a change and waits for answers.
@@ -55,35 +41,35 @@ func (m *Machine) pings(now protocol.Time) bool {
 		return false
 	}
 	excluded := m.excluded()
-	return !excluded.covers(m.acceptor.awaiting.members) && m.lowest(excluded) == m.config.Self.Rank && m.wants(now, excluded)
+	return !excluded.covers(m.live[awaited]) && m.lowest(excluded) == m.config.Self.Rank && m.wants(now, excluded)
 }
 
 // runPings pings the awaited members, and now and then all. Those that stay silent are
-// left out in the end.
+// eventually left out.
 func (m *Machine) runPings(now protocol.Time) {
-	a := &m.acceptor.awaiting
+	a := &m.awaiting
 	if a.due > now || m.acceptor.decided != nil || !m.pings(now) {
 		return
 	}
 	if m.acceptor.tried == 0 { // another change than the one that failed
 		m.acceptor.tried, a.since = now, now
 	}
-	excluded := m.excluded()
-	awaited := m.awaited(excluded)
+	survivors := m.survivors(m.excluded())
+	missing := m.live[awaited].common(survivors)
 	if a.tries == 0 {
-		a.asked, a.first = a.members.count(), now
+		a.pinged, a.first = m.live[awaited].count(), now
 	}
 	a.due = now + m.askAgain(a.tries)
 	a.tries++
-	pinged := awaited
+	pinged := missing
 	if now >= a.shown+m.config.AckTimeout/2 {
-		a.shown, pinged = now, m.survivors(excluded).each()
+		a.shown, pinged = now, survivors
 	}
-	for _, r := range m.others(pinged) {
+	for _, r := range m.others(pinged.each()) {
 		m.put(r, frame{kind: Ping})
 	}
 	if end := a.since + m.patience(); now >= end {
-		m.silenced(awaited...)
+		m.silenced(missing.each()...)
 	} else {
 		a.due = min(a.due, end)
 	}

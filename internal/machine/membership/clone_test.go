@@ -94,6 +94,10 @@ func (c copier) inPlace(v reflect.Value) {
 		for _, i := range fieldsOf(v.Type()).copied {
 			c.inPlace(open(v.Field(i)))
 		}
+	case reflect.Array:
+		for i := range v.Len() {
+			c.inPlace(v.Index(i))
+		}
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
 		v.Set(c.copy(v))
 	}
@@ -137,6 +141,8 @@ func flat(t reflect.Type) (is bool) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Slice, reflect.Map:
 		is = false
+	case reflect.Array:
+		is = flat(t.Elem())
 	case reflect.Struct:
 		is = true
 		for i := range t.NumField() {
@@ -174,6 +180,10 @@ func hashInto(h *maphash.Hash, v reflect.Value) {
 			h.Write(v.Bytes())
 			return
 		}
+		for i := range v.Len() {
+			hashInto(h, v.Index(i))
+		}
+	case reflect.Array:
 		for i := range v.Len() {
 			hashInto(h, v.Index(i))
 		}

@@ -16,13 +16,11 @@ import (
 //
 // Each member asks all others over connections of their own, so only small groups do.
 type doubt struct {
-	quiet   bool          // a neighbor has missed heartbeats
-	asked   set           // members that have given no sign of life in this round; nil: none is running
-	pause   protocol.Time // between two questions to them
-	again   protocol.Time // when they are asked again
-	until   protocol.Time // end of the round
-	members set           // members that gave none in a round, nor since; nil: none
-	told    bool          // the others know that the quorum is lost
+	quiet bool          // a neighbor has missed heartbeats
+	pause protocol.Time // between two questions to them
+	again protocol.Time // when they are asked again
+	until protocol.Time // end of the round
+	told  bool          // the others have been sent that the quorum is lost
 }
 
 // asksPerRound is how often a member is asked in a round: a full queue drops frames.
@@ -30,13 +28,6 @@ const asksPerRound = 3
 
 // SetQuiet says whether a neighbor has missed heartbeats.
 func (m *Machine) SetQuiet(now protocol.Time, quiet bool) { m.now, m.doubt.quiet = now, quiet }
-
-// Heard takes a sign of life of a member. It reports whether the member was unreachable for
-// want of one.
-func (m *Machine) Heard(from protocol.Rank) (again bool) {
-	m.doubt.asked.drop(&m.view, from, nil)
-	return m.doubt.members.drop(&m.view, from, nil)
-}
 
 // doubtWindow returns how long a member may take to give a sign of life. A process that
 // lacks the means to reach all others at once reaches one after the other.
@@ -51,11 +42,11 @@ func (m *Machine) doubtWindow() protocol.Time {
 // ask begins a round, unless one is running.
 func (m *Machine) ask(now, length protocol.Time) {
 	d := &m.doubt
-	if d.asked != nil || !m.doubts() {
+	if m.live[asked] != nil || !m.doubts() {
 		return
 	}
-	d.asked, d.pause, d.until = set(nil).complement(m.view.Members.Len()), length/asksPerRound, now+length
-	d.asked.remove(m.self)
+	m.live[asked], d.pause, d.until = set(nil).complement(m.view.Members.Len()), length/asksPerRound, now+length
+	m.live[asked].remove(m.self)
 	m.askOn(now)
 }
 
@@ -67,7 +58,7 @@ func (m *Machine) doubts() bool {
 // askOn asks the members that have given no sign of life yet, and again after a while.
 func (m *Machine) askOn(now protocol.Time) {
 	m.doubt.again = now + max(m.doubt.pause, 1)
-	for _, r := range m.others(m.doubt.asked.each()) {
+	for _, r := range m.others(m.live[asked].each()) {
 		m.put(r, frame{kind: Status, asks: true})
 	}
 }
@@ -79,9 +70,9 @@ func (m *Machine) runDoubt(now protocol.Time) {
 		return
 	}
 	switch d := &m.doubt; {
-	case d.asked == nil && d.quiet:
+	case m.live[asked] == nil && d.quiet:
 		m.ask(now, m.doubtWindow())
-	case d.asked == nil:
+	case m.live[asked] == nil:
 	case now >= d.until:
 		m.endRound(now)
 	case now >= d.again:
@@ -102,23 +93,23 @@ func (m *Machine) runDoubt(now protocol.Time) {
 func (m *Machine) endRound(now protocol.Time) {
 	d := &m.doubt
 	if now-d.until <= m.config.RetryInterval {
-		d.members = d.asked
+		m.live[lost] = m.live[asked]
 	}
-	d.asked = nil
+	m.live[asked] = nil
 	switch _, _, has := m.Quorum(); {
 	case !has:
 		m.ask(now, max(m.doubtWindow(), m.config.StatusInterval))
 	case d.quiet:
 		m.ask(now, m.doubtWindow())
 	default:
-		d.members = nil
+		m.live[lost] = nil
 	}
 }
 
-// due returns when runDoubt has something to do.
-func (d *doubt) due() protocol.Time {
-	if d.asked == nil {
+// doubtDue returns when runDoubt has something to do.
+func (m *Machine) doubtDue() protocol.Time {
+	if m.live[asked] == nil {
 		return protocol.Never
 	}
-	return min(d.again, d.until)
+	return min(m.doubt.again, m.doubt.until)
 }

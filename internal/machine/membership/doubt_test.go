@@ -99,7 +99,7 @@ func TestMemberThatHearsTooFewHasNoQuorum(t *testing.T) {
 	a.step(5 * second)
 	a.asked = map[protocol.Rank]int{}
 	a.step(10 * second)
-	if a.asked[1]+a.asked[2] > 0 || a.doubt.asked != nil {
+	if a.asked[1]+a.asked[2] > 0 || a.live[asked] != nil {
 		t.Error("it asks on although all is well")
 	}
 }
@@ -140,7 +140,7 @@ func TestMemberThatIsToldAsks(t *testing.T) {
 	a.step(second + 100*millisecond)
 	a.wantQuorum(t, false)
 	b := newAsker(t, func(c *Config) { c.DoubtTimeout = 0 })
-	if err := b.Receive(second, 2, f.append(nil)); err != nil || b.doubt.asked != nil {
+	if err := b.Receive(second, 2, f.append(nil)); err != nil || b.live[asked] != nil {
 		t.Errorf("a member that does not doubt asks: %v", err)
 	}
 }

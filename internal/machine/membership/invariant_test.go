@@ -82,7 +82,7 @@ func (m *Machine) invariantOfSuspicions() error {
 			return fmt.Errorf("it suspects %v", s.own)
 		}
 	}
-	for name, list := range map[string]set{"silent": m.acceptor.silence.members, "awaited": m.acceptor.awaiting.members, "unheard": m.acceptor.unheard, "abstains": m.acceptor.abstaining, "asked": m.doubt.asked} {
+	for name, list := range map[string]set{"silent": m.live[silent], "awaited": m.live[awaited], "unheard": m.live[unheard], "abstains": m.live[abstaining], "asked": m.live[asked]} {
 		if list.has(m.self) || list != nil && !list.fits(m.view.Members.Len()) {
 			return fmt.Errorf("it is %s itself, or one of another view is", name)
 		}

@@ -25,11 +25,11 @@ type Machine struct {
 	later      *frame     // the commit after the decided one, until that is installed
 
 	suspicions suspicions
-	doubt      doubt
-	reporter   reporter
-	status     status
-	durable    durable
-	restored   bool // it is a seat, which has lost its messages; see Restore
+	observed
+	reporter reporter
+	status   status
+	durable  durable
+	restored bool // it is a seat, which has lost its messages; see Restore
 	requests
 	leaving  bool
 	impaired bool // see SetImpaired
@@ -56,6 +56,14 @@ type attempting struct {
 	pause          protocol.Time // no attempt before this time
 	attemptTimeout protocol.Time // the timeout of the next attempt
 	seen           uint32        // the highest round in a refusal
+}
+
+// observed is what this member has noticed about the others in the present view.
+type observed struct {
+	live     liveness
+	silence  silence
+	awaiting awaiting
+	doubt    doubt
 }
 
 // queued is what the driver has yet to take.
@@ -97,7 +105,7 @@ func newMachine(c Config, k *memo) *Machine {
 func (m *Machine) enter(v *View) {
 	before := m.view.Members
 	m.view = *v
-	m.doubt = doubt{quiet: m.doubt.quiet}
+	m.observed = observed{doubt: doubt{quiet: m.doubt.quiet}}
 	m.self, _ = v.index(m.config.Self.Rank)
 	if m.names != nil {
 		for gone := range before.Since(v.Members) {
@@ -196,19 +204,19 @@ func (m *Machine) handle(now protocol.Time, f *frame) error {
 		m.handleStatus(f)
 	case Report:
 		if m.handleReport(now, f) || m.abstains {
-			m.put(f.from, frame{kind: Status}) // see unheard.go
+			m.put(f.from, frame{kind: Status}) // see awaitAnswer
 		}
 	case Leave:
 		m.handleLeave(now, f.from, f.incarnation)
-		m.tellAbstention(f.from)
+		m.sendAbstention(f.from)
 	case MetaChange:
 		m.handleMetaChange(now, f.from, f.incarnation, f.wanted)
-		m.tellAbstention(f.from)
+		m.sendAbstention(f.from)
 	case Raise:
 		m.handleRaise(now, f.version)
-		m.tellAbstention(f.from)
+		m.sendAbstention(f.from)
 	case JoinRequest:
-		m.tellAbstention(f.from)
+		m.sendAbstention(f.from)
 		return m.handleJoinRequest(now, f.candidate)
 	case Pong:
 		m.holderAnswered(f.from)

@@ -44,7 +44,7 @@ func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protoc
 }
 
 func (m *Machine) hasReport() bool {
-	return max(len(m.suspicions.own), len(m.suspicions.reported), m.acceptor.silence.members.count()) > 0 || m.reporter.withdrawn || m.abstains || m.leaving || m.changesMeta() || m.raises() || m.joinsReady()
+	return max(len(m.suspicions.own), len(m.suspicions.reported), m.live[silent].count()) > 0 || m.reporter.withdrawn || m.abstains || m.leaving || m.changesMeta() || m.raises() || m.joinsReady()
 }
 
 // runReporter reports to the coordinator. Suspicions also go to the proposer of the
@@ -60,7 +60,7 @@ func (m *Machine) runReporter(now protocol.Time) {
 	if reports := m.mergedReports(e.to); len(reports) > 0 || e.withdrawn {
 		m.sendReport(reports)
 	}
-	m.tellAbstention(e.to)
+	m.sendAbstention(e.to)
 	if m.leaving {
 		m.put(e.to, frame{kind: Leave})
 	}

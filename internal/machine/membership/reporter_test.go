@@ -78,7 +78,7 @@ func TestConnectionRepeatsReports(t *testing.T) {
 	}
 	b := newAsker(t, nil).awaits()
 	b.Up(b.now, 1)
-	if b.acceptor.awaiting.members.count() > 0 {
+	if b.live[awaited].count() > 0 {
 		t.Error("a member that has connected is waited for")
 	}
 }

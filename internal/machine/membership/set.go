@@ -44,6 +44,15 @@ func (s set) covers(o set) bool {
 	return true
 }
 
+// common returns the members that are in both.
+func (s set) common(o set) set {
+	c := make(set, min(len(s), len(o)))
+	for i := range c {
+		c[i] = s[i] & o[i]
+	}
+	return c
+}
+
 // meets reports whether the two have a member in common.
 func (s set) meets(o set) bool {
 	for i := range min(len(s), len(o)) {

@@ -6,61 +6,43 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// silence is what a member notices itself: another member does not acknowledge an
-// attempt, or a coordinator attempts nothing although it is asked to. It is kept
-// apart from suspicion, which a detector reports and withdraws. Silence ends with
-// its cause: with an answer, with the reason to ask, or with the view.
+// silence is how long this member has waited for a coordinator that attempts nothing, although it
+// is asked to. Silence is kept apart from suspicion, which a detector reports and withdraws: it
+// ends with its cause, which is an answer, the reason to ask, or the view.
 //
-// If the silent members leave no majority, the fault may as well be this member's
-// own (local health awareness: Dadgar, Phillips & Currey 2018, Lifeguard). Then no
-// member is left out for its silence, and attempts go on with all.
+// If the silent members leave no majority, the fault may as well be this member's own (local
+// health awareness: Dadgar, Phillips & Currey 2018, Lifeguard). Then no member is left out for its
+// silence, and attempts include all.
 type silence struct {
-	members set  // nil: none
-	excused bool // they leave no majority, and are asked on
-
-	// How long this member has asked for a change in vain.
-	asked       protocol.Time // since when; 0: it does not ask
+	excused     bool          // the silent members leave no majority
+	asked       protocol.Time // since when this member asks for a change without result; 0: it does not ask
 	coordinator protocol.Rank // the coordinator that it asks
 	looked      protocol.Time // when awaitCoordinator last ran
 }
 
-// silenced records members that do not answer: they have held up the change for longer
+// silenced records members that do not answer: they have delayed the change for longer
 // than this member's patience, although no detector suspects them. Detectors may be
-// blind, and such a member must not hold up the others forever: the next attempt leaves
+// blind, and such a member must not delay the others forever: the next attempt leaves
 // it out.
 func (m *Machine) silenced(members ...int) {
-	s := &m.acceptor.silence
-	if m.impaired {
-		return
+	if !m.impaired {
+		m.record(silent, members...)
+		m.silence.excused = false
 	}
-	if s.members == nil {
-		s.members = newSet(m.view.Members.Len())
-	}
-	for _, i := range members {
-		s.members.add(i)
-	}
-	s.excused = false
-}
-
-// answered ends the silence of a member, and of those it acknowledges for.
-func (m *Machine) answered(by protocol.Rank, others set) {
-	m.awaitedAnswered(by, others)
-	m.acceptor.silence.members.drop(&m.view, by, others)
 }
 
 // considerSilence decides after any event which silence still counts.
 func (m *Machine) considerSilence(now protocol.Time) {
 	r := &m.acceptor
 	if !m.wants(now, m.suspected()) && !m.stuck(now) {
-		r.silence, r.tried = silence{}, 0 // the next change gets its full AckTimeout
+		m.silence, m.live[silent], r.tried = silence{}, nil, 0 // the next change gets its full AckTimeout
 		return
 	}
 	if !m.config.NoQuorum { // without majorities, two coordinators make two groups
 		m.awaitCoordinator(now)
 	}
-	s := &r.silence
-	if !s.excused && !m.isQuorum(m.survivors(m.excluded())) {
-		s.excused, r.tried, r.awaiting.since = true, now, now
+	if s := &m.silence; !s.excused && !m.isQuorum(m.survivors(m.excluded())) {
+		s.excused, r.tried, m.awaiting.since = true, now, now
 	}
 }
 
@@ -68,10 +50,10 @@ func (m *Machine) considerSilence(now protocol.Time) {
 // twice the patience with it, although it was asked to. It does not run, or it has no
 // majority. The next rank coordinates instead. The factor of two lets a running
 // coordinator leave out a member that it cannot reach before that member leaves out the
-// coordinator. A member that did not run itself, as its clock tells, begins to wait
+// coordinator. A member that did not run itself, according to its clock, begins to wait
 // again.
 func (m *Machine) awaitCoordinator(now protocol.Time) {
-	s := &m.acceptor.silence
+	s := &m.silence
 	coordinator := m.lowest(m.excluded())
 	paused := now-s.looked > 2*m.config.StatusInterval
 	s.looked = now
@@ -95,18 +77,32 @@ func (m *Machine) asks(now protocol.Time) bool {
 	return m.suspectsMember() || m.stuck(now)
 }
 
-// attempts records that a coordinator attempts a change.
-func (m *Machine) attempts(r protocol.Rank) {
-	m.answered(r, nil)
-	m.noteAbstention(r, false)
-	m.acceptor.silence.asked = 0
+// awaitAnswer records that the receiver of this member's suspicions does not answer. Members answer
+// reports that are repeated, with their status; to the first one, a ballot or a view is the answer.
+// So a member behind a cut knows soon that it cannot reach the coordinator. A member that was
+// paused begins to wait again.
+func (m *Machine) awaitAnswer(now protocol.Time, paused bool) {
+	e := &m.reporter
+	if e.due == protocol.Never || !m.suspectsMember() || paused || m.acknowledged() {
+		e.heard = now
+		return
+	}
+	if now >= e.heard+m.config.answerTimeout() {
+		i, _ := m.view.index(e.to)
+		m.record(unheard, i)
+	}
+}
+
+// answerTimeout is how long a member may take to answer a report. It covers two reports.
+func (c *Config) answerTimeout() protocol.Time {
+	return max(c.ProbeTimeout, 2*maxBackoff*c.RetryInterval)
 }
 
 // accused lists the members that a report to a coordinator names: those that are
 // suspected, and the silent ones that would coordinate in its place.
 func (m *Machine) accused(to protocol.Rank) []suspect {
 	list := m.suspicions.own
-	for _, i := range m.acceptor.silence.members.each() {
+	for _, i := range m.live[silent].each() {
 		x := suspect{rank: m.view.Members.At(i).Rank, incarnation: m.view.Members.At(i).Incarnation}
 		if at, known := slices.BinarySearchFunc(list, x.rank, compareRank); !known && x.rank < to {
 			list = slices.Insert(slices.Clone(list), at, x)

@@ -327,8 +327,8 @@ func TestAttemptThatIsNotAnswered(t *testing.T) {
 			t.Fatal("it does not know that it tries")
 		}
 	}
-	if a.pause <= a.now || a.acceptor.awaiting.members.count() != 3 {
-		t.Errorf("it waits for %v until %d, at %d", a.acceptor.awaiting.members.each(), a.pause, a.now)
+	if a.pause <= a.now || a.live[awaited].count() != 3 {
+		t.Errorf("it waits for %v until %d, at %d", a.live[awaited].each(), a.pause, a.now)
 	}
 	a.Trust(a.now, 4, 1)
 	a.step(a.now)
@@ -454,9 +454,9 @@ func TestAwaitedMembersAreAskedFromTheFirstQuestionOn(t *testing.T) {
 	a.Suspect(a.now, 4, 1)
 	for a.step(a.now + millisecond); a.proposer != nil; a.step(a.now + millisecond) {
 	}
-	w := &a.acceptor.awaiting
-	for a.step(a.now + millisecond); w.tries < 3 && a.acceptor.awaiting.members != nil; a.step(a.now + millisecond) {
-		if w.tries > 0 && (w.asked != 3 || w.first == 0 || w.tries > 1 && w.first == a.now) {
+	w := &a.awaiting
+	for a.step(a.now + millisecond); w.tries < 3 && a.live[awaited] != nil; a.step(a.now + millisecond) {
+		if w.tries > 0 && (w.pinged != 3 || w.first == 0 || w.tries > 1 && w.first == a.now) {
 			t.Fatalf("%+v", w)
 		}
 	}
@@ -502,9 +502,9 @@ func TestWaitForACoordinatorBegins(t *testing.T) {
 		since  protocol.Time
 	}{
 		"it waits already":      {func(*asker) {}, at - second},
-		"it has not asked":      {func(a *asker) { a.acceptor.silence.asked = 0 }, at},
-		"another coordinator":   {func(a *asker) { a.acceptor.silence.coordinator = 3 }, at},
-		"it was stopped":        {func(a *asker) { a.acceptor.silence.looked = 1 }, at},
+		"it has not asked":      {func(a *asker) { a.silence.asked = 0 }, at},
+		"another coordinator":   {func(a *asker) { a.silence.coordinator = 3 }, at},
+		"it was stopped":        {func(a *asker) { a.silence.looked = 1 }, at},
 		"it coordinates itself": {func(a *asker) { a.Suspect(at, 0, 1) }, 0},
 		"it has nothing to ask": {func(a *asker) {
 			a.Trust(at, 4, 1)
@@ -515,12 +515,12 @@ func TestWaitForACoordinatorBegins(t *testing.T) {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1) })
 		a.Suspect(a.now, 4, 1)
 		a.step(a.now)
-		a.acceptor.silence, a.reporter.heard = silence{asked: at - second, looked: at - 1}, at
+		a.silence, a.reporter.heard = silence{asked: at - second, looked: at - 1}, at
 		c.change(a)
 		a.now = at
 		a.run()
-		if a.acceptor.silence.asked != c.since {
-			t.Errorf("%s: it waits since %d", what, a.acceptor.silence.asked)
+		if a.silence.asked != c.since {
+			t.Errorf("%s: it waits since %d", what, a.silence.asked)
 		}
 	}
 }

@@ -120,22 +120,6 @@ func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 	return ranks
 }
 
-// unreachable returns the members that are suspected, those that are silent, excused or
-// not, those that do not answer reports, and those that give no sign of life.
-func (m *Machine) unreachable() set {
-	s := m.suspectedOr(m.acceptor.silence.members)
-	for _, others := range []set{m.acceptor.unheard, m.doubt.members} {
-		if others.count() == 0 {
-			continue
-		}
-		if s == nil {
-			s = newSet(m.view.Members.Len())
-		}
-		s.union(others)
-	}
-	return s
-}
-
 // isQuorum reports whether the members in s may decide the next view.
 func (m *Machine) isQuorum(s set) bool {
 	if m.acceptor.forced != nil {

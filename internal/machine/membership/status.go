@@ -86,6 +86,6 @@ func (m *Machine) handleStatus(f *frame) {
 	}
 	if f.stuck && m.proposer == nil {
 		m.acceptor.stuck = true
-		m.tellAbstention(f.from)
+		m.sendAbstention(f.from)
 	}
 }

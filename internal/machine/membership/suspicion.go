@@ -99,29 +99,6 @@ func (m *Machine) expireReports(now protocol.Time) {
 	})
 }
 
-// excluded returns the members to leave out of the next view: those that are
-// suspected, and those that are silent unless that is excused. It is nil if there are
-// none, as usual.
-func (m *Machine) excluded() set {
-	if s := &m.acceptor.silence; !s.excused {
-		return m.suspectedOr(s.members)
-	}
-	return m.suspected()
-}
-
-// suspectedOr returns the members that are suspected, and further ones.
-func (m *Machine) suspectedOr(others set) set {
-	s := m.suspected()
-	switch {
-	case others == nil:
-		return s
-	case s == nil:
-		return slices.Clone(others)
-	}
-	s.union(others)
-	return s
-}
-
 // suspected returns the members that this member or another one suspects, and those
 // whose identity a new process has because they are gone. Reports of a member that is
 // suspected here do not count: it may be the one that is cut off. It is nil if there
@@ -173,9 +150,6 @@ func (m *Machine) markSuspects() {
 		}
 	}
 }
-
-// survivors returns the members that are not excluded.
-func (m *Machine) survivors(excluded set) set { return excluded.complement(m.view.Members.Len()) }
 
 // prune forgets the suspicions that a new view resolves: a suspicion is about the
 // member that had the rank before, not the one that has it now. Other members repeat

@@ -13,7 +13,7 @@ func (m *Machine) deadline() protocol.Time {
 	if m.done != nil {
 		return due
 	}
-	due = min(due, m.status.due, m.reporter.due, m.doubt.due())
+	due = min(due, m.status.due, m.reporter.due, m.doubtDue())
 	for i := range m.pending {
 		due = min(due, m.pending[i].until, m.pending[i].next())
 	}
@@ -23,13 +23,13 @@ func (m *Machine) deadline() protocol.Time {
 	if m.proposer != nil {
 		return min(due, m.proposer.resend, m.proposer.deadline, m.proposer.restart)
 	}
-	if s := &m.acceptor.silence; s.asked > 0 {
+	if s := &m.silence; s.asked > 0 {
 		due = min(due, s.asked+2*m.patience())
 	}
 	// What a time in the past allows is done already, or waits for another event.
 	times := []protocol.Time{m.pause, m.quietAt(), m.window.due(m.config.BatchWindow)}
 	if m.pings(m.now) {
-		times = append(times, m.acceptor.awaiting.due)
+		times = append(times, m.awaiting.due)
 	}
 	for _, t := range times {
 		if t > m.now {
@@ -95,7 +95,7 @@ func (m *Machine) attempt(now protocol.Time) {
 		return
 	}
 	excluded := m.excluded()
-	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) || !excluded.covers(m.acceptor.awaiting.members) {
+	if m.lowest(excluded) != m.config.Self.Rank || !m.wants(now, excluded) || !excluded.covers(m.live[awaited]) {
 		return
 	}
 	m.begin(now, m.survivors(excluded))

@@ -103,31 +103,31 @@ func TestTimesAreKept(t *testing.T) {
 			a.acceptor.tried, a.acceptor.news = 1, news{excluded: 1, last: at, begun: at - a.config.AttemptTimeout}
 		}, func(a *asker) bool { a.run(); return a.proposer != nil }},
 		"an awaited member is asked again": {0, func(a *asker) {
-			a.awaits().acceptor.awaiting.due = at
-			a.acceptor.awaiting.since, a.acceptor.awaiting.shown = at, at
+			a.awaits().awaiting.due = at
+			a.awaiting.since, a.awaiting.shown = at, at
 		}, func(a *asker) bool { return a.sentTo(1, Ping) == 1 }},
 		"a coordinator that waits shows that it is not silent": {0, func(a *asker) {
-			a.awaits().acceptor.awaiting.shown = at - a.config.AckTimeout/2
-			a.acceptor.awaiting.since = at
+			a.awaits().awaiting.shown = at - a.config.AckTimeout/2
+			a.awaiting.since = at
 		}, func(a *asker) bool { return a.sentTo(2, Ping) == 1 }},
 		"patience with an awaited member ends": {0, func(a *asker) {
-			a.awaits().acceptor.awaiting.since = at - a.patience()
+			a.awaits().awaiting.since = at - a.patience()
 		}, func(a *asker) bool { a.run(); return slices.Equal(a.Unreachable(), []protocol.Rank{1, 4}) }},
 		"patience with a coordinator ends": {1, func(a *asker) {
 			a.Suspect(a.now, 4, 1)
 			a.step(a.now)
-			a.reporter.heard, a.acceptor.silence = at, silence{asked: at - 2*a.patience(), looked: at - 1}
+			a.reporter.heard, a.silence = at, silence{asked: at - 2*a.patience(), looked: at - 1}
 		}, func(a *asker) bool { a.run(); return slices.Equal(a.Unreachable(), []protocol.Rank{0, 4}) }},
 		"a member knows that it was stopped": {1, func(a *asker) {
 			a.Suspect(a.now, 4, 1)
 			a.step(a.now)
-			a.acceptor.silence = silence{asked: at - second, looked: at - 1 - 2*a.config.StatusInterval}
-		}, func(a *asker) bool { a.run(); return a.acceptor.silence.asked == a.now }},
+			a.silence = silence{asked: at - second, looked: at - 1 - 2*a.config.StatusInterval}
+		}, func(a *asker) bool { a.run(); return a.silence.asked == a.now }},
 		"a report goes elsewhere": {4, func(a *asker) {
 			a.Suspect(a.now, 3, 1)
 			a.step(a.now)
 			a.reporter.heard = at - a.config.answerTimeout()
-			a.acceptor.silence = silence{asked: at - second, looked: at - 1}
+			a.silence = silence{asked: at - second, looked: at - 1}
 		}, func(a *asker) bool { return a.sentTo(1, Report) == 1 }},
 		"a report is repeated": {1, func(a *asker) {
 			a.Suspect(a.now, 4, 1)

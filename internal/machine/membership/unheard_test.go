@@ -78,7 +78,7 @@ func TestCoordinatorNeedNotAnswer(t *testing.T) {
 	const at = 1000 * second
 	for what, change := range map[string]func(a *asker){
 		"":                   func(*asker) {},
-		"it was stopped":     func(a *asker) { a.acceptor.silence.looked = 1 },
+		"it was stopped":     func(a *asker) { a.silence.looked = 1 },
 		"others' suspicions": func(a *asker) { a.suspicions.own = nil; a.suspicions.marked = nil },
 		"an attempt": func(a *asker) {
 			without := set(nil).complement(5)
@@ -97,11 +97,11 @@ func TestCoordinatorNeedNotAnswer(t *testing.T) {
 		a.Suspect(a.now, 3, 1)
 		a.step(a.now)
 		a.now, a.pace, a.reporter.heard = at, pace{}, at-a.config.answerTimeout()
-		a.acceptor.silence = silence{asked: at - second, looked: at - 1}
+		a.silence = silence{asked: at - second, looked: at - 1}
 		change(a)
 		a.run()
 		want := what == "" || what == "an attempt of another one" || what == "an attempt with it"
-		if got := a.acceptor.unheard.has(0); got != want {
+		if got := a.live[unheard].has(0); got != want {
 			t.Errorf("%q: the coordinator counts as unheard: %t", what, got)
 		}
 	}
