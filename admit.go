@@ -84,7 +84,7 @@ func (w *World) Respawned() bool { return w.replacement }
 // worldState is the state of a process of a job: one that starts together with all others,
 // or one that replaces another.
 func worldState(c *Config, ctx context.Context) (*initialState, error) {
-	if c.Transport != nil {
+	if c.Network.Transport != nil {
 		return startState(c, ctx)
 	}
 	c.Limits.SharedBytes = cmp.Or(c.Limits.SharedBytes, worldSharedBytes)
@@ -111,7 +111,7 @@ func worldState(c *Config, ctx context.Context) (*initialState, error) {
 // replaces. It listens at that one's address, so that a later replacement finds it there,
 // unless another program has got the port.
 func replacementState(c *Config, ctx context.Context, a *bootstrap.Assignment) (*initialState, error) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Detection.StartTimeout, defaultStartTimeout))
 	defer cancel()
 	others := slices.Delete(slices.Clone(a.Addresses), int(a.Rank), int(a.Rank)+1)
 	if job.Hosts(a.Addresses) == 1 {

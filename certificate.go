@@ -21,7 +21,7 @@ import (
 // be a member that none of them can dial.
 
 // CertificateError is returned when this process cannot be a member because no
-// certificate in Config.TLS is for it. The cause is an [*IdentityError], or an error of
+// certificate in Config.Security.TLS is for it. The cause is an [*IdentityError], or an error of
 // package x509.
 type CertificateError struct {
 	// ID and Host are what the other members compare the certificate with: Host is
@@ -33,7 +33,7 @@ type CertificateError struct {
 }
 
 func (e *CertificateError) Error() string {
-	return fmt.Sprintf("no certificate in Config.TLS is for this process, ID %q on host %s, only for %v: "+
+	return fmt.Sprintf("no certificate in Config.Security.TLS is for this process, ID %q on host %s, only for %v: "+
 		"it needs the URI spiffe://TRUST-DOMAIN/pleach/GROUP/ID, or its ID or host as a name: %v", e.ID, e.Host, e.ValidFor, e.Err)
 }
 
@@ -56,17 +56,17 @@ func (e *IdentityError) Error() string {
 // checkCertificate returns an error if no certificate of this process is for the
 // member that it wants to be. It cannot check what GetCertificate would return.
 func checkCertificate(c *Config, id, address string) error {
-	if c.TLS == nil {
+	if c.Security.TLS == nil {
 		return nil
 	}
-	config, err := admission.Present(c.TLS)
+	config, err := admission.Present(c.Security.TLS)
 	if err != nil {
 		return err
 	}
 	if config.GetCertificate != nil {
 		return nil
 	}
-	e := &CertificateError{ID: id, Host: cmp.Or(c.TLS.ServerName, admission.HostOf(address)), Err: errors.New("there is none")}
+	e := &CertificateError{ID: id, Host: cmp.Or(c.Security.TLS.ServerName, admission.HostOf(address)), Err: errors.New("there is none")}
 	for _, chain := range config.Certificates {
 		leaf, err := admission.Leaf(&chain)
 		if err == nil {
@@ -85,7 +85,7 @@ func covers(c *Config, leaf *x509.Certificate, id, address string) error {
 	if !clientOf(c).Door(nil).Covers(leaf, id, address) {
 		return &IdentityError{ID: id, Address: address, ValidFor: admission.NamesOf(leaf)}
 	}
-	return c.followed.Deny.Check(leaf, id)
+	return c.Security.followed.Deny.Check(leaf, id)
 }
 
 // verifyClaim returns an error if the other side of a connection must not be the
@@ -95,7 +95,7 @@ func verifyClaim(c *Config, v *membership.View, claim tcp.Claim) error {
 	switch {
 	case claim.Rank != protocol.NoRank && claim.Rank >= v.Slots+maxNewRanks:
 		return fmt.Errorf("rank %d is far beyond the %d of view %d", claim.Rank, v.Slots, v.Number)
-	case c.TLS == nil:
+	case c.Security.TLS == nil:
 		return nil
 	case known:
 		return covers(c, claim.Certificates[0], m.Identity, m.Address)
@@ -127,13 +127,13 @@ func verifyCandidate(c *Config, m membership.Member, former string, claim tcp.Cl
 	if err := covers(c, leaf, m.Identity, m.Address); err != nil {
 		return err
 	}
-	if former != "" && former != admission.HostOf(m.Address) && c.TLS.ServerName == "" && !clientOf(c).Door(nil).NamesID(leaf, m.Identity) {
+	if former != "" && former != admission.HostOf(m.Address) && c.Security.TLS.ServerName == "" && !clientOf(c).Door(nil).NamesID(leaf, m.Identity) {
 		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: admission.NamesOf(leaf)})
 	}
 	return nil
 }
 
-// TLSFiles returns a config for [Config].TLS with this process's certificate and key
+// TLSFiles returns a config for [Security].TLS with this process's certificate and key
 // and the certificates of the group's authorities, all from PEM files. Files that
 // change are read again: connections that are open continue, and new ones use the new
 // certificates. If the new files cannot be used, such as a key without its new
@@ -159,7 +159,7 @@ const (
 // watchExpiry warns of a certificate that expires, each time that it is looked at.
 func (g *session) watchExpiry() {
 	for g.life.Err() == nil {
-		if at := admission.Expiry(g.config.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
+		if at := admission.Expiry(g.config.Security.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
 			g.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
 		}
 		select {
@@ -170,21 +170,21 @@ func (g *session) watchExpiry() {
 }
 
 // ErrRevoked is wrapped by the error of a connection or request of a process whose certificate, or
-// the member that it is for, is on the deny list: see Config.DenyFile.
+// the member that it is for, is on the deny list: see Config.Security.DenyFile.
 var ErrRevoked = admission.ErrRevoked
 
 // follow reads the files of a config that are read again when they change. They must be good
 // now.
 func follow(c *Config) (err error) {
-	f := &c.followed
-	if c.SecretFile != "" && f.Secrets == nil {
-		if f.Secrets, err = admission.SecretFile(c.SecretFile); err != nil {
-			return &ConfigError{Field: "SecretFile", Reason: "cannot be used: " + err.Error(), Err: err}
+	f := &c.Security.followed
+	if c.Security.SecretFile != "" && f.Secrets == nil {
+		if f.Secrets, err = admission.SecretFile(c.Security.SecretFile); err != nil {
+			return &ConfigError{Field: "Security.SecretFile", Reason: "cannot be used: " + err.Error(), Err: err}
 		}
 	}
-	if c.DenyFile != "" && f.Deny == nil {
-		if f.Deny, err = admission.DenyFile(c.DenyFile); err != nil {
-			return &ConfigError{Field: "DenyFile", Reason: "cannot be used: " + err.Error(), Err: err}
+	if c.Security.DenyFile != "" && f.Deny == nil {
+		if f.Deny, err = admission.DenyFile(c.Security.DenyFile); err != nil {
+			return &ConfigError{Field: "Security.DenyFile", Reason: "cannot be used: " + err.Error(), Err: err}
 		}
 	}
 	return nil
@@ -193,10 +193,10 @@ func follow(c *Config) (err error) {
 // secretsOf returns the group's secrets now, the one that this process proves first.
 func secretsOf(c *Config) [][]byte {
 	switch {
-	case c.followed.Secrets != nil:
-		return c.followed.Secrets.Current()
-	case len(c.Secret) > 0:
-		return [][]byte{c.Secret}
+	case c.Security.followed.Secrets != nil:
+		return c.Security.followed.Secrets.Current()
+	case len(c.Security.Secret) > 0:
+		return [][]byte{c.Security.Secret}
 	}
 	return nil
 }
@@ -230,10 +230,10 @@ func (r revoked) note(claim tcp.Claim, err error) {
 
 // followFiles acts on changes of secrets and of the deny list until the membership ends.
 func (g *session) followFiles() {
-	deny, view := g.config.followed.Deny, uint64(0)
+	deny, view := g.config.Security.followed.Deny, uint64(0)
 	denied := func(m *membership.Member) bool { return deny.Names(m.Identity) }
 	w := admission.Watcher{
-		Followed: g.config.followed, Logger: g.log, OnSecrets: g.detection.SetSecrets,
+		Followed: g.config.Security.followed, Logger: g.log, OnSecrets: g.detection.SetSecrets,
 		OnDeny: func() { g.verifyAgain(); g.evictRevoked(denied) },
 		OnLook: func() {
 			if v := g.view.Load().Number; deny != nil && v != view {

@@ -32,7 +32,7 @@ func TestVerifyClaim(t *testing.T) {
 	v := &membership.View{Number: 7, Slots: 4, Members: membership.MembersOf(
 		membership.Member{Rank: 1, Identity: "one", Address: "10.0.0.1:7000"}, membership.Member{Rank: 3, Identity: "three", Address: "10.0.0.3:7000"},
 	)}
-	c := Config{Group: "shop", TLS: new(tls.Config)}
+	c := Config{Group: "shop", Security: Security{TLS: new(tls.Config)}}
 	for _, test := range []struct {
 		rank    protocol.Rank
 		address string
@@ -54,7 +54,7 @@ func TestVerifyClaim(t *testing.T) {
 			t.Errorf("%+v: %v", test, err)
 		}
 	}
-	c.TLS = nil
+	c.Security.TLS = nil
 	if err := verifyClaim(&c, v, tcp.Claim{Rank: 4 + maxNewRanks}); err == nil {
 		t.Error("a rank far beyond the view")
 	}
@@ -65,7 +65,7 @@ func TestVerifyClaim(t *testing.T) {
 
 // Only a certificate that names an ID takes it to another host.
 func TestCertificateOfHostKeepsIDOnHost(t *testing.T) {
-	c := Config{Group: "shop", TLS: new(tls.Config)}
+	c := Config{Group: "shop", Security: Security{TLS: new(tls.Config)}}
 	m := membership.Member{Identity: "web-0", Address: "10.0.0.2:7000"}
 	for _, test := range []struct {
 		name, former string

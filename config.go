@@ -34,9 +34,6 @@ type Config struct {
 	// from the launcher.
 	Addresses []string
 	Rank      int
-	// Size is the number of members of a static group that has a Transport and
-	// no Addresses.
-	Size int
 
 	// Expect makes [Join] the one start command of all members: if the seeds know no
 	// running group, Join begins one together with the other processes that do the
@@ -44,13 +41,6 @@ type Config struct {
 	// that are started for the group, and all of them use the same. Join waits for the
 	// others until its context ends. If zero, Join only joins a running group.
 	Expect int
-
-	// DataDir is a directory for the vote of this member, so that the vote counts after a
-	// restart: the group recovers automatically when a majority of the members of its last
-	// view is back with their directories. A directory belongs to one process at a time. It
-	// is made if it does not exist. If empty, a restarted process has no vote until it has
-	// joined again, which takes a quorum of the others.
-	DataDir string
 
 	// Listen is the host:port that Create and Join listen on. If empty, or with
 	// port 0, a free port: Join uses the interface that reaches the seeds, Create
@@ -64,22 +54,10 @@ type Config struct {
 	// rank if that is free. One live process has an ID at a time. If empty, the
 	// advertised address.
 	ID string
-	// Replace lets Join take the place of a live member with the same ID: that one ends
-	// with [ErrReplaced]. If false, Join returns an [*IdentityInUseError]. A member
-	// that is gone is replaced in either case.
-	Replace bool
-	// Rejoin makes this process join again automatically when the others have removed it
-	// ([ErrEvicted]), and when it has left because its program was too slow ([ErrTooSlow])
-	// and receives again. The [Group] continues, with handlers and subscriptions, and a marker
-	// among its messages shows where some may be missing ([Message.Gap]). Meanwhile calls that
-	// need a membership return an error with the reason, and so does [View.Err]. If false, the
-	// group ends then ([Group.Err]), until [Group.Rejoin].
-	Rejoin bool
 	// FailureDomain names what fails together with this process, as a rack or a
 	// zone. The group assigns ranks so that ring neighbors differ in it where
 	// possible. If empty, the domain is unknown.
 	FailureDomain string
-
 	// Meta describes this process to the other members, for example its version or
 	// its role: [Member.Meta]. It may be any bytes, 512 at most. A process that joins has
 	// it from its first view on, and members that begin a group together a view later.
@@ -89,12 +67,28 @@ type Config struct {
 	// State is the state that all members of the group keep, for joiners to get it. All
 	// members use one, or none does. If nil, a joiner gets messages only.
 	State State
-
 	// Agree are settings of the program that must be the same at all members, by name, such as
 	// the version of a file format. They are compared as the settings of the group itself are:
 	// Join returns a [*SettingError] if a member has another value. A name that only one side
 	// has is not compared. Names and values have 1 KiB together at most. If nil, there are none.
 	Agree map[string]string
+
+	// OnMessage is called with each message instead of [Group.Messages] yielding
+	// it: in the same order, one at a time, on the goroutine that received it. It gets the
+	// messages of every topic, too, in one order with the others of their sender.
+	// That is the fastest way to receive. A slow function delays what this member
+	// receives, credits included. A function that broadcasts more than a window is
+	// blocked until its context ends, so it leaves that to another goroutine. It must
+	// not call Close or Abort. If nil, Messages yields them.
+	OnMessage func(Message)
+	// CurrentNotices puts a marker before the messages of each membership that says that the
+	// program is current ([Message.Current]).
+	CurrentNotices bool
+	// ViewNotices has OnMessage called where each view begins ([Message.Begins]), after all
+	// messages of the views before. If false, it is not called there.
+	ViewNotices bool
+	// Delivery selects what this process receives from its first view on.
+	Delivery Delivery
 
 	// Static fixes the membership: there is one view, no detector runs, and dead
 	// members stay in the view while broadcasts bypass them. If false, members agree on
@@ -108,28 +102,44 @@ type Config struct {
 	// Job.QuorumTimeout. All members use the same. A World whose processes are all on one
 	// host behaves as if it were true.
 	AllowMinority bool
-	// Job has the settings of jobs, for NewWorld.
-	Job JobConfig
-	// StartTimeout is how long the processes of Start and NewWorld may take to
-	// start before they are suspected. If zero, 30 s. Under pleach run, one that has
-	// ended before it started is suspected at once.
-	StartTimeout time.Duration
-	// HeartbeatInterval is how often a member sends a heartbeat to its two ring
-	// neighbors, over connections that are there anyway. If zero, 300 ms, or a fifth
-	// of SuspicionTimeout if that is less. All members use the same.
-	HeartbeatInterval time.Duration
-	// SuspicionTimeout is the time without a heartbeat after which a member's ring
-	// neighbors suspect it, as with a stopped or hung process. It grows automatically where
-	// members are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; in a
-	// World on several hosts 10 s; with AllowMinority, and in a World on one host, no
-	// member is suspected for missing heartbeats. If negative, none is either.
-	SuspicionTimeout time.Duration
-	// Detectors report suspicions in addition to those from broken connections and
-	// heartbeats: package detect/swim finds unreachable hosts, and
-	// [detect.Feed] passes on reports of a scheduler. The group closes them. If empty,
-	// connections and heartbeats are all.
-	Detectors []detect.Detector
 
+	// Network replaces parts of the network: transport, dialer, and the shape of the tree.
+	Network Network
+	// Security says who may be a member, and protects connections.
+	Security Security
+	// Detection says when a member is suspected to have failed.
+	Detection Detection
+	// Recovery says how this process returns after a restart or a removal.
+	Recovery Recovery
+	// Limits bounds memory and message sizes.
+	Limits Limits
+	// Job has the settings of jobs, for NewWorld.
+	Job Job
+	// Logger receives views, suspicions and connections that open and close. If
+	// nil, nothing is logged.
+	Logger *slog.Logger
+}
+
+// Network replaces parts of the network that connects the members. The zero value is TCP
+// and a binomial tree.
+type Network struct {
+	// Transport replaces TCP. The group closes it. Without Addresses the group
+	// is static, and Rank and Size describe it. If nil, TCP.
+	Transport transport.Transport
+	// Size is the number of members of a static group that has a Transport and
+	// no Addresses.
+	Size int
+	// Dial opens this process's connections to other members and to seeds, as that of a
+	// proxy does: see [net/http.Transport.DialContext]. If nil, a [net.Dialer].
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Shape is the shape of the broadcast tree. If zero, binomial. All members
+	// use the same.
+	Shape topology.Shape
+}
+
+// Security says who may be a member and what operators may do, and protects connections. With
+// the zero value, every process that reaches a member may join.
+type Security struct {
 	// TLS protects every connection with TLS 1.3. Both sides present a
 	// certificate of the group's authority (Certificates, RootCAs, ClientCAs). The
 	// certificate says which member a process may be: by the URI
@@ -168,20 +178,59 @@ type Config struct {
 	// Requests that operators have the right to make are in the log anyway. If nil, there is
 	// only the log.
 	OnOperator func(OperatorAction)
-	// Dial opens this process's connections to other members and to seeds, as that of a
-	// proxy does: see [net/http.Transport.DialContext]. If nil, a [net.Dialer].
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Transport replaces TCP. The group closes it. Without Addresses the group
-	// is static, and Rank and Size describe it. If nil, TCP.
-	Transport transport.Transport
-	// OnMessage is called with each message instead of [Group.Messages] yielding
-	// it: in the same order, one at a time, on the goroutine that received it. It gets the
-	// messages of every topic, too, in one order with the others of their sender.
-	// That is the fastest way to receive. A slow function delays what this member
-	// receives, credits included. A function that broadcasts more than a window is
-	// blocked until its context ends, so it leaves that to another goroutine. It must
-	// not call Close or Abort. If nil, Messages yields them.
-	OnMessage func(Message)
+
+	followed admission.Followed // SecretFile and DenyFile
+}
+
+// Detection says when a member is suspected to have failed. The zero value of each setting is
+// a good default.
+type Detection struct {
+	// StartTimeout is how long the processes of Start and NewWorld may take to
+	// start before they are suspected. If zero, 30 s. Under pleach run, one that has
+	// ended before it started is suspected at once.
+	StartTimeout time.Duration
+	// HeartbeatInterval is how often a member sends a heartbeat to its two ring
+	// neighbors, over connections that are there anyway. If zero, 300 ms, or a fifth
+	// of SuspicionTimeout if that is less. All members use the same.
+	HeartbeatInterval time.Duration
+	// SuspicionTimeout is the time without a heartbeat after which a member's ring
+	// neighbors suspect it, as with a stopped or hung process. It grows automatically where
+	// members are slow. If zero, 1.5 s, or five times HeartbeatInterval if that is more; in a
+	// World on several hosts 10 s; with AllowMinority, and in a World on one host, no
+	// member is suspected for missing heartbeats. If negative, none is either.
+	SuspicionTimeout time.Duration
+	// Detectors report suspicions in addition to those from broken connections and
+	// heartbeats: package detect/swim finds unreachable hosts, and
+	// [detect.Feed] passes on reports of a scheduler. The group closes them. If empty,
+	// connections and heartbeats are all.
+	Detectors []detect.Detector
+}
+
+// Recovery says how this process returns to its group after a restart or a removal. With the
+// zero value, it returns as a new member, when the program asks for it.
+type Recovery struct {
+	// DataDir is a directory for the vote of this member, so that the vote counts after a
+	// restart: the group recovers automatically when a majority of the members of its last
+	// view is back with their directories. A directory belongs to one process at a time. It
+	// is made if it does not exist. If empty, a restarted process has no vote until it has
+	// joined again, which takes a quorum of the others.
+	DataDir string
+	// Replace lets Join take the place of a live member with the same ID: that one ends
+	// with [ErrReplaced]. If false, Join returns an [*IdentityInUseError]. A member
+	// that is gone is replaced in either case.
+	Replace bool
+	// Rejoin makes this process join again automatically when the others have removed it
+	// ([ErrEvicted]), and when it has left because its program was too slow ([ErrTooSlow])
+	// and receives again. The [Group] continues, with handlers and subscriptions, and a marker
+	// among its messages shows where some may be missing ([Message.Gap]). Meanwhile calls that
+	// need a membership return an error with the reason, and so does [View.Err]. If false, the
+	// group ends then ([Group.Err]), until [Group.Rejoin].
+	Rejoin bool
+}
+
+// Delivery selects what this process receives from its first view on, apart from the messages of
+// other members. With the zero value, that is nothing.
+type Delivery struct {
 	// Echo has OnMessage called with this process's own broadcasts, too, or Messages yield
 	// them, each at its place among those of the others; subscriptions do not. OnMessage may
 	// then be called on the goroutine that broadcasts. A State implies it. If false, this
@@ -194,28 +243,11 @@ type Config struct {
 	// [Group.Subscribe] returns the subscriptions, and makes others. If nil, there are none
 	// before Subscribe.
 	Topics []string
-	// CurrentNotices puts a marker before the messages of each membership that says that the
-	// program is current ([Message.Current]).
-	CurrentNotices bool
-	// ViewNotices has OnMessage called where each view begins ([Message.Begins]), after all
-	// messages of the views before. If false, it is not called there.
-	ViewNotices bool
-
-	// Shape is the shape of the broadcast tree. If zero, binomial. All members
-	// use the same.
-	Shape topology.Shape
-	// Limits bounds memory and message sizes.
-	Limits Limits
-	// Logger receives views, suspicions and connections that open and close. If
-	// nil, nothing is logged.
-	Logger *slog.Logger
-
-	followed admission.Followed // SecretFile and DenyFile
 }
 
-// JobConfig configures the processes of a job: [NewWorld]. The zero value of each setting
+// Job is the settings of the processes of a job: [NewWorld]. The zero value of each setting
 // is a good default.
-type JobConfig struct {
+type Job struct {
 	// Respawned makes NewWorld take the place of the process that had this rank in a running
 	// job: see [World.Admit]. If false, the launcher's word counts, as that of
 	// pleach run --respawn.
@@ -315,7 +347,7 @@ const (
 // ConfigError is returned when a Config contradicts itself or has a setting that
 // the call would ignore.
 type ConfigError struct {
-	// Field is the setting's name, and Reason says why it is refused.
+	// Field is the setting's name, as "Security.TLS", and Reason says why it is refused.
 	Field, Reason string
 	// Err is the cause, such as [syscall.ENOSPC] for a directory on a full disk; nil: the value itself.
 	Err error
@@ -341,70 +373,80 @@ const (
 func (c *Config) check(m mode) error {
 	together := m == modeStart || m == modeWorld // all members start together
 	alone := m == modeCreate || m == modeJoin
-	static := m == modeStart && (c.Static || c.Transport != nil && len(c.Addresses) == 0)
+	member := m != modeInspect
+	tcp := c.Network.Transport == nil
+	static := m == modeStart && (c.Static || !tcp && len(c.Addresses) == 0)
+	views := member && !static
+	group := views && m != modeWorld
+	d, j, l := &c.Detection, &c.Job, &c.Limits
 	for _, s := range []struct {
 		field   string
 		set, ok bool
 		reason  string
 	}{
 		{"Addresses", len(c.Addresses) > 0, together, "is for Start and NewWorld, where all members start together"},
-		{"Rank", c.Rank != 0, len(c.Addresses) > 0 || static && c.Transport != nil, "needs Addresses, or Size and Transport"},
-		{"Size", c.Size != 0, static && c.Transport != nil && len(c.Addresses) == 0, "is for Start with a Transport and without Addresses"},
+		{"Rank", c.Rank != 0, len(c.Addresses) > 0 || static && !tcp, "needs Addresses, or Network.Size and Network.Transport"},
 		{"Expect", c.Expect != 0, m == modeJoin, "is for Join: elsewhere the first member or the members are known"},
 		{"Expect", c.Expect < 0 || c.Expect > membership.MaxSlots, false, fmt.Sprintf("is %d: write how many processes begin the group, at most %d", c.Expect, membership.MaxSlots)},
-		{"DataDir", c.DataDir != "", alone, "is for Create and Join"},
 		{"Listen", c.Listen != "", alone, "is for Create and Join; otherwise Addresses say where this process listens"},
 		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
-		{"Replace", c.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
-		{"Job", c.Job != JobConfig{}, m == modeWorld, "is for NewWorld: only a job makes collective calls"},
-		{"Job.Respawned", c.Job.Respawned, c.Transport == nil, "is for TCP: a process that comes back joins"},
-		{"Rejoin", c.Rejoin, (m == modeStart || alone) && !static && c.Transport == nil, "is for groups with views, over TCP"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
-		{"Meta", c.Meta != "", m != modeInspect && !static, "needs views, which carry it"},
+		{"Meta", c.Meta != "", views, "needs views, which carry it"},
 		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta), membership.MaxMeta)},
-		{"State", c.State != nil, (m == modeStart || alone) && !static, "is for groups with views: a joiner gets it"},
-		{"State", c.State != nil && c.Limits.Overflow == Drop, false, "needs every message, and Limits.Overflow is Drop"},
-		{"Agree", len(c.Agree) > 0, (m == modeStart || alone) && !static, "is for groups with views, except jobs"},
+		{"State", c.State != nil, group, "is for groups with views: a joiner gets it"},
+		{"State", c.State != nil && l.Overflow == Drop, false, "needs every message, and Limits.Overflow is Drop"},
+		{"Agree", len(c.Agree) > 0, group, "is for groups with views, except jobs"},
 		{"Agree", agreeBytes(c.Agree) > maxAgree, false, fmt.Sprintf("is too long: at most %d bytes", maxAgree)},
-		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
-		{"AllowMinority", c.AllowMinority, m != modeInspect && !static, "has no effect: a static group never stops"},
-		{"Job.QuorumTimeout", c.Job.QuorumTimeout < 0, false, "is negative"},
-		{"Job.ProgressTimeout", c.Job.ProgressTimeout < 0, false, "is negative"},
-		{"Job.Network", min(c.Job.Network.Inside.Latency, c.Job.Network.Inside.Overhead, c.Job.Network.Between.Latency, c.Job.Network.Between.Overhead) < 0, false, "has a negative figure"},
-		{"Job.Network", min(c.Job.Network.Inside.Bandwidth, c.Job.Network.Between.Bandwidth) < 0, false, "has a negative bandwidth"},
-		{"StartTimeout", c.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
-		{"HeartbeatInterval", c.HeartbeatInterval != 0, m != modeInspect && !static, "needs views: a static group sends no heartbeats"},
-		{"HeartbeatInterval", c.HeartbeatInterval < 0, false, "is negative"},
-		{"SuspicionTimeout", c.SuspicionTimeout != 0, m != modeInspect && !static, "needs views: a static group suspects no member"},
-		{"SuspicionTimeout", c.SuspicionTimeout > 0 && c.SuspicionTimeout < 2*c.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
-		{"Detectors", len(c.Detectors) > 0, m != modeInspect && !static, "needs views: a static group runs no detectors"},
-		{"TLS", c.TLS != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
-		{"HostCertificates", c.HostCertificates, c.TLS != nil, "needs TLS"},
-		{"Secret", len(c.Secret) > 0, c.Transport == nil, "is for TCP: Transport replaces it"},
-		{"Secret", len(c.Secret) > 0 && len(c.Secret) < admission.MinSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
-		{"SecretFile", c.SecretFile != "", len(c.Secret) == 0 && c.Transport == nil, "replaces Secret, and is for TCP"},
-		{"DenyFile", c.DenyFile != "", c.TLS != nil && !static, "needs TLS, which proves who a process is, and views"},
-		{"OnOperator", c.OnOperator != nil, m != modeInspect, "has no effect"},
-		{"Dial", c.Dial != nil, c.Transport == nil, "is for TCP: Transport replaces it"},
-		{"Transport", c.Transport != nil, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
-		{"OnMessage", c.OnMessage != nil, m != modeInspect, "has no effect"},
-		{"Echo", c.Echo, (m == modeStart || alone) && !static, "is for groups with views"},
-		{"Handlers", len(c.Handlers) > 0, m != modeInspect && !static, "needs views: a static group has no Request"},
-		{"Topics", len(c.Topics) > 0, m != modeInspect, "has no effect"},
-		{"Topics", slices.ContainsFunc(c.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},
+		{"OnMessage", c.OnMessage != nil, member, "has no effect"},
 		{"CurrentNotices", c.CurrentNotices, !static, "is for groups with views"},
 		{"ViewNotices", c.ViewNotices, c.OnMessage != nil && c.State == nil && !static, "is for OnMessage, in a group with views and without State"},
-		{"Shape", c.Shape != topology.Shape{}, m != modeInspect, "has no effect"},
-		{"Limits", c.Limits != Limits{}, m != modeInspect, "has no effect"},
-		{"Job.LogCalls", c.Job.LogCalls < 0, false, "is negative"},
-		{"Job.LogBytes", c.Job.LogBytes < 0, false, "is negative"},
-		{"Limits.SendBytes", c.Limits.SendBytes != 0, !static, "needs views: a static group has no Send"},
-		{"Limits.SendBytes", c.Limits.SendBytes < 0, false, "is negative"},
-		{"Limits.Requests", c.Limits.Requests != 0, !static, "needs views: a static group has no Request"},
-		{"Limits.Requests", c.Limits.Requests < 0, false, "is negative"},
-		{"Limits.SharedBytes", c.Limits.SharedBytes != 0, c.Transport == nil, "is for TCP: Transport replaces it"},
-		{"Logger", c.Logger != nil, m != modeInspect, "has no effect"},
+		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
+		{"AllowMinority", c.AllowMinority, views, "has no effect: a static group never stops"},
+		{"Logger", c.Logger != nil, member, "has no effect"},
+
+		{"Delivery.Echo", c.Delivery.Echo, group, "is for groups with views"},
+		{"Delivery.Handlers", len(c.Delivery.Handlers) > 0, views, "needs views: a static group has no Request"},
+		{"Delivery.Topics", len(c.Delivery.Topics) > 0, member, "has no effect"},
+		{"Delivery.Topics", slices.ContainsFunc(c.Delivery.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},
+
+		{"Network.Transport", !tcp, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
+		{"Network.Size", c.Network.Size != 0, static && !tcp && len(c.Addresses) == 0, "is for Start with a Transport and without Addresses"},
+		{"Network.Dial", c.Network.Dial != nil, tcp, "is for TCP: Transport replaces it"},
+		{"Network.Shape", c.Network.Shape != topology.Shape{}, member, "has no effect"},
+
+		{"Security.TLS", c.Security.TLS != nil, tcp, "is for TCP: Network.Transport replaces it"},
+		{"Security.HostCertificates", c.Security.HostCertificates, c.Security.TLS != nil, "needs TLS"},
+		{"Security.Secret", len(c.Security.Secret) > 0, tcp, "is for TCP: Network.Transport replaces it"},
+		{"Security.Secret", len(c.Security.Secret) > 0 && len(c.Security.Secret) < admission.MinSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
+		{"Security.SecretFile", c.Security.SecretFile != "", len(c.Security.Secret) == 0 && tcp, "replaces Secret, and is for TCP"},
+		{"Security.DenyFile", c.Security.DenyFile != "", c.Security.TLS != nil && !static, "needs TLS, which proves who a process is, and views"},
+		{"Security.OnOperator", c.Security.OnOperator != nil, member, "has no effect"},
+
+		{"Detection.StartTimeout", d.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
+		{"Detection", d.HeartbeatInterval != 0 || d.SuspicionTimeout != 0 || len(d.Detectors) > 0, views, "needs views: a static group suspects no member"},
+		{"Detection.HeartbeatInterval", d.HeartbeatInterval < 0, false, "is negative"},
+		{"Detection.SuspicionTimeout", d.SuspicionTimeout > 0 && d.SuspicionTimeout < 2*d.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
+
+		{"Recovery.DataDir", c.Recovery.DataDir != "", alone, "is for Create and Join"},
+		{"Recovery.Replace", c.Recovery.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
+		{"Recovery.Rejoin", c.Recovery.Rejoin, group && tcp, "is for groups with views, over TCP"},
+
+		{"Limits", *l != Limits{}, member, "has no effect"},
+		{"Limits.SendBytes", l.SendBytes != 0, !static, "needs views: a static group has no Send"},
+		{"Limits.SendBytes", l.SendBytes < 0, false, "is negative"},
+		{"Limits.Requests", l.Requests != 0, !static, "needs views: a static group has no Request"},
+		{"Limits.Requests", l.Requests < 0, false, "is negative"},
+		{"Limits.SharedBytes", l.SharedBytes != 0, tcp, "is for TCP: Network.Transport replaces it"},
+
+		{"Job", *j != Job{}, m == modeWorld, "is for NewWorld: only a job makes collective calls"},
+		{"Job.Respawned", j.Respawned, tcp, "is for TCP: a process that comes back joins"},
+		{"Job.QuorumTimeout", j.QuorumTimeout < 0, false, "is negative"},
+		{"Job.ProgressTimeout", j.ProgressTimeout < 0, false, "is negative"},
+		{"Job.LogCalls", j.LogCalls < 0, false, "is negative"},
+		{"Job.LogBytes", j.LogBytes < 0, false, "is negative"},
+		{"Job.Network", min(j.Network.Inside.Latency, j.Network.Inside.Overhead, j.Network.Between.Latency, j.Network.Between.Overhead) < 0, false, "has a negative figure"},
+		{"Job.Network", min(j.Network.Inside.Bandwidth, j.Network.Between.Bandwidth) < 0, false, "has a negative bandwidth"},
 	} {
 		if s.set && !s.ok {
 			return &ConfigError{Field: s.field, Reason: s.reason}

@@ -57,7 +57,7 @@ func (s *source) step(messages int) {
 // A program that waits in Messages gets what a step brings within that step, and takes the
 // rest itself if there is more. It gets everything in order.
 func TestStepHandsMessagesOver(t *testing.T) {
-	g, err := Start(t.Context(), Config{Transport: nowhere{}, Rank: 0, Size: 2})
+	g, err := Start(t.Context(), Config{Network: Network{Transport: nowhere{}, Size: 2}, Rank: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
 	const messages = 3 * prefetch.Count
 	var count atomic.Int64
 	g, err := Start(t.Context(), Config{
-		Transport: nowhere{}, Rank: 0, Size: 2,
+		Network: Network{Transport: nowhere{}, Size: 2}, Rank: 0,
 		OnMessage: func(Message) { count.Add(1) },
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ var (
 	ErrLeft = errors.New("pleach: left the group")
 	// ErrEvicted is returned when the other members have installed a view without
 	// this process: they could not reach it, an operator has evicted it ([Evict]), or its
-	// certificate is revoked. The error is an [*EvictedError]. Config.Rejoin, or [Group.Rejoin], makes this process a member again.
+	// certificate is revoked. The error is an [*EvictedError]. Config.Recovery.Rejoin, or [Group.Rejoin], makes this process a member again.
 	ErrEvicted = errors.New("pleach: removed from the group")
 	// ErrReplaced is returned when another process has taken this one's place in the
 	// group: it has joined with the same ID. The error is a [*ReplacedError]. It is
@@ -32,7 +32,7 @@ var (
 	ErrIdentityInUse = errors.New("pleach: ID in use by a live member")
 	// ErrTooSlow is returned when this process has left the group because its program
 	// received no message for Limits.SlowTimeout while others had to wait for it, or
-	// because the process itself hardly ran. Config.Rejoin, or [Group.Rejoin], makes this process a member again.
+	// because the process itself hardly ran. Config.Recovery.Rejoin, or [Group.Rejoin], makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because this process, or its program, is too slow")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
 	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is
@@ -117,7 +117,7 @@ func (e *IdentityInUseError) Error() string {
 	if !e.Since.IsZero() {
 		since += e.Since.Format(" at " + time.RFC3339)
 	}
-	return fmt.Sprintf("%v: %q is rank %d at %s, %s, in view %d; choose another ID, or Config.Replace to take its place",
+	return fmt.Sprintf("%v: %q is rank %d at %s, %s, in view %d; choose another ID, or Config.Recovery.Replace to take its place",
 		ErrIdentityInUse, e.ID, e.Rank, e.Address, since, e.View)
 }
 
@@ -158,9 +158,9 @@ func (e *JoinError) Error() string { return fmt.Sprintf("group %q at %v: %v", e.
 func (e *JoinError) Unwrap() error { return e.Err }
 
 // Err returns why this process is no longer a member. It returns nil while the
-// process is a member and, with Config.Rejoin, while it joins again.
+// process is a member and, with Config.Recovery.Rejoin, while it joins again.
 func (g *Group) Err() error {
-	if g.config.Rejoin {
+	if g.config.Recovery.Rejoin {
 		return context.Cause(g.life)
 	}
 	return g.session().Err()
@@ -216,8 +216,13 @@ func (g *session) lostQuorum() *QuorumError {
 
 // clientOf is a process that has no rank.
 func clientOf(c *Config) *client.Client {
-	p := &client.Client{Group: c.Group, TLS: c.TLS, HostCertificates: c.HostCertificates, Secrets: func() [][]byte { return secretsOf(c) }, Deny: c.followed.Deny, Dial: c.Dial, Logger: c.Logger, Explain: explain, OnOperator: c.onOperator()}
-	if c.TLS != nil {
+	s := &c.Security
+	p := &client.Client{
+		Group: c.Group, TLS: s.TLS, HostCertificates: s.HostCertificates,
+		Secrets: func() [][]byte { return secretsOf(c) }, Deny: s.followed.Deny,
+		Dial: c.Network.Dial, Logger: c.Logger, Explain: explain, OnOperator: c.onOperator(),
+	}
+	if s.TLS != nil {
 		p.Verify = func(claim tcp.Claim) error { return verifyUnknown(c, claim) }
 	}
 	return p

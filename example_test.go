@@ -93,7 +93,7 @@ func ExampleStart() {
 	groups := make([]*pleach.Group, 3)
 	for r := range groups {
 		var err error
-		groups[r], err = pleach.Start(ctx, pleach.Config{Transport: network.Member(protocol.Rank(r)), Rank: r, Size: 3})
+		groups[r], err = pleach.Start(ctx, pleach.Config{Network: pleach.Network{Transport: network.Member(protocol.Rank(r)), Size: 3}, Rank: r})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func ExampleGroup_Views() {
 }
 
 // Rejoin makes this process a member again. Its messages then begin with a notice of what it
-// may have missed. Config.Rejoin does that by itself after an eviction.
+// may have missed. Config.Recovery.Rejoin does that by itself after an eviction.
 func ExampleGroup_Rejoin() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -52,7 +52,7 @@ import (
 	"github.com/pleach-go/pleach/internal/machine/member"
 )
 
-// Group is this process in a group: a member or, with Config.Rejoin, a former one that
+// Group is this process in a group: a member or, with Config.Recovery.Rejoin, a former one that
 // joins again. Its methods are safe for concurrent use.
 type Group struct {
 	config   Config
@@ -68,10 +68,10 @@ type Group struct {
 func newGroup(c Config) *Group {
 	g := &Group{config: c, delivery: delivery{arrived: make(chan struct{}, 1)}}
 	g.init()
-	for name, f := range c.Handlers {
+	for name, f := range c.Delivery.Handlers {
 		g.Handle(name, f)
 	}
-	for _, name := range c.Topics {
+	for _, name := range c.Delivery.Topics {
 		g.topics.list = append(g.topics.list, g.newSubscription(name, true))
 	}
 	return g
@@ -102,8 +102,8 @@ func (g *Group) Rank() int { return g.session().Rank() }
 // Self returns this process as the others see it, with its address and its meta.
 func (g *Group) Self() Member { return g.session().Self() }
 
-// DataDir returns Config.DataDir.
-func (g *Group) DataDir() string { return g.config.DataDir }
+// DataDir returns Config.Recovery.DataDir.
+func (g *Group) DataDir() string { return g.config.Recovery.DataDir }
 
 // Size returns the number of members of the current view. [View.Slots] counts
 // ranks, holes included.

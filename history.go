@@ -66,7 +66,7 @@ const (
 	// CauseEvicted means that an operator has evicted the member: see [Evict].
 	CauseEvicted Cause = "evicted"
 	// CauseRevoked means that the certificate or the ID of the member is on a deny list: see
-	// Config.DenyFile.
+	// Config.Security.DenyFile.
 	CauseRevoked Cause = "revoked"
 )
 

@@ -60,7 +60,7 @@ func createState(c *Config) (*initialState, error) {
 	s := &initialState{listening: listener.Addr().String(), self: candidateOf(c, address)}
 	saved, err := s.open(c)
 	if err == nil && saved != nil {
-		err = fmt.Errorf("Config.DataDir %s has a member of view %d: Join its group, or remove the folder", c.DataDir, saved.View.Number)
+		err = fmt.Errorf("Config.Recovery.DataDir %s has a member of view %d: Join its group, or remove the folder", c.Recovery.DataDir, saved.View.Number)
 	}
 	if err != nil {
 		s.data.Close()
@@ -114,7 +114,7 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 	}
 	p, err := joining.Find(ctx, joining.Config{
 		Config: lifecycle.Config{
-			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Replace, Place: saved, Former: s.former,
+			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Recovery.Replace, Place: saved, Former: s.former,
 			NewNonce: newNonce, Speaks: speaks, Settings: compare,
 		},
 		Client: clientOf(c), Listener: listener, Folder: s.data, Heartbeat: heartbeatTimes(c), SharedBytes: max(0, c.Limits.SharedBytes),

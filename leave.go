@@ -23,12 +23,12 @@ const (
 // view without this process, or ctx ends. Without a quorum there is no such view, and
 // it blocks until ctx ends. Call Close afterwards to release the resources.
 //
-// With Config.Rejoin, a process that leaves does not join again. One that is about to join
+// With Config.Recovery.Rejoin, a process that leaves does not join again. One that is about to join
 // again stays out.
 func (g *Group) Leave(ctx context.Context) error {
 	g.callOff(ErrLeft)
 	s := g.session()
-	if g.config.Rejoin && s.Err() != nil && !g.goesOn(ctx, s, nil, nil) {
+	if g.config.Recovery.Rejoin && s.Err() != nil && !g.goesOn(ctx, s, nil, nil) {
 		if err := g.Err(); !errors.Is(err, ErrLeft) {
 			return s.wrap("leave", cmp.Or(err, ctx.Err()))
 		}
@@ -84,7 +84,7 @@ func (g *Group) Close() error {
 
 // Abort stops immediately without notifying the group; the other members see a
 // crash. It releases all resources and returns within a second, or when the disk has taken what
-// is being saved (Config.DataDir). If a function of the program still runs then, such as
+// is being saved (Config.Recovery.DataDir). If a function of the program still runs then, such as
 // Config.OnMessage, the error is a [*StuckError].
 func (g *Group) Abort() error {
 	ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
@@ -149,7 +149,7 @@ type StuckError struct {
 
 func (e *StuckError) Error() string {
 	if e.Callback == "" {
-		return "pleach: goroutines of the group have not ended: Config.Dial, a detector or the transport does not return"
+		return "pleach: goroutines of the group have not ended: Config.Network.Dial, a detector or the transport does not return"
 	}
 	return fmt.Sprintf("pleach: %s has not returned, and its goroutine still runs", e.Callback)
 }
@@ -185,7 +185,7 @@ func (g *session) endEvicted(err error) {
 	evicted := publicError(err)
 	g.removal.Store(&evicted) // Broadcast returns it already
 	var e *membership.EvictedError
-	if !errors.As(err, &e) || e.Successor != nil || g.config.Transport != nil {
+	if !errors.As(err, &e) || e.Successor != nil || g.config.Network.Transport != nil {
 		g.endRemoved(evicted)
 		return
 	}

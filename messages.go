@@ -39,7 +39,7 @@ type Message struct {
 	// notice as well as every subscription.
 	Lost uint64
 	// Gap is nil in a message. Otherwise this is a notice, Data is nil and From is -1: this
-	// process was no member for a while, and has joined again (Config.Rejoin,
+	// process was no member for a while, and has joined again (Config.Recovery.Rejoin,
 	// [Group.Rejoin]). It comes after all that was received in the old membership, and
 	// before all of the new one: from Messages and from every subscription, or once to
 	// Config.OnMessage. A [State] is restored after it.
@@ -74,7 +74,7 @@ func (g *Group) Release(m Message) {
 // this one: each message once, the broadcasts of one member in the order in which it made
 // them, and what it has sent in that order. What has a topic is for [Subscription.Messages]. It
 // ends when ctx ends or this process is no longer a member ([Group.Err] says why); with
-// Config.Rejoin, it goes on when the process is a member again. If
+// Config.Recovery.Rejoin, it goes on when the process is a member again. If
 // several goroutines receive, each message goes to one of them.
 //
 // Up to Config.Limits.InboxBytes wait for the caller. Beyond that, messages stay
@@ -252,7 +252,7 @@ func (p program) Dispatch() { p.g.dispatch() }
 // dispatchOwn calls the program's handler for messages of this process, which no event of the
 // transport brings.
 func (g *session) dispatchOwn() {
-	if (g.config.Echo || g.config.State != nil) && g.config.OnMessage != nil {
+	if (g.config.Delivery.Echo || g.config.State != nil) && g.config.OnMessage != nil {
 		g.dispatch()
 	}
 }

@@ -129,7 +129,7 @@ func (g *session) force(number uint64, ranks []protocol.Rank) error {
 
 // Evict removes the member with an ID from a group, although it is alive, and returns the
 // first known view without it. Its [Group] ends with an [*EvictedError], or joins again with
-// Config.Rejoin: only a deny list keeps it out (Config.DenyFile). Address is that of any
+// Config.Recovery.Rejoin: only a deny list keeps it out (Config.Security.DenyFile). Address is that of any
 // member. Evict returns a [*QuorumError] if the members without that one are no quorum, and an
 // [ErrGone] if no member has the ID. Of the config, Group, TLS and Secret apply.
 func Evict(ctx context.Context, c Config, address, id string) (View, error) {
@@ -218,10 +218,12 @@ type OperatorAction struct {
 
 // onOperator returns what is called with the actions of operators.
 func (c *Config) onOperator() func(client.Action) {
-	if c.OnOperator == nil {
+	if c.Security.OnOperator == nil {
 		return nil
 	}
-	return func(a client.Action) { c.OnOperator(OperatorAction{a.Name, a.What, a.From, a.Certificate, a.Err}) }
+	return func(a client.Action) {
+		c.Security.OnOperator(OperatorAction{a.Name, a.What, a.From, a.Certificate, a.Err})
+	}
 }
 
 // notSpoken says that this process does not speak the version of a group.

@@ -34,13 +34,13 @@ func (e *Gap) String() string {
 
 // staying is whether this process goes on after the end of a membership.
 type staying struct {
-	life    context.Context // ends with the last membership, if Config.Rejoin is set
+	life    context.Context // ends with the last membership, if Config.Recovery.Rejoin is set
 	end     context.CancelCauseFunc
 	wanted  context.Context // ends when the program wants to leave
 	callOff context.CancelCauseFunc
 	renewed notify.Notifier // notifies of another membership, and of messages that the last one has left
 	driver  sync.WaitGroup
-	// mu is for backoff, which Rejoin waits by if Config.Rejoin is not set.
+	// mu is for backoff, which Rejoin waits by if Config.Recovery.Rejoin is not set.
 	mu      sync.Mutex
 	backoff lifecycle.Backoff
 }
@@ -114,7 +114,7 @@ func (g *Group) comeBack(s *session, r *lifecycle.Returning, now func() protocol
 // used before.
 func passes(err error) bool {
 	var setting *ConfigError
-	return errors.As(err, &setting) && setting.Field == "DataDir" || !client.Permanent(err)
+	return errors.As(err, &setting) && setting.Field == "Recovery.DataDir" || !client.Permanent(err)
 }
 
 // endingOf is how a membership has ended.
@@ -171,18 +171,18 @@ func (g *Group) SetSeeds(seeds ...string) {
 // the membership that it has, and joins the group with the same ID and address, so that it
 // gets its old rank if that is free. What was given to the group stays: handlers, and
 // subscriptions. [Group.Messages] and each subscription then first yield a notice of what may
-// be missing ([Message.Gap]). With Config.Rejoin, a group does all that by itself, and Rejoin
+// be missing ([Message.Gap]). With Config.Recovery.Rejoin, a group does all that by itself, and Rejoin
 // only waits for it. A process that is removed again and again, each time within a minute,
 // waits before it joins: 2 s, then twice as long each time, up to 30 s.
 //
 // After [ErrReplaced], or if another process with its ID has joined meanwhile, Rejoin
 // returns a [*ReplacedError]: this process stays out. The seeds are those of Join or
 // [Group.SetSeeds], and the members of the last view that this process has seen.
-// Config.Transport ended with the membership and is not used again, nor are
-// Config.Detectors but those that are a [detect.Renewer].
+// Config.Network.Transport ended with the membership and is not used again, nor are
+// Config.Detection.Detectors but those that are a [detect.Renewer].
 func (g *Group) Rejoin(ctx context.Context) error {
 	s := g.session()
-	if !g.config.Rejoin {
+	if !g.config.Recovery.Rejoin {
 		s.keepUnread()
 		if err := g.pause(ctx, time.Since(s.joined)); err != nil {
 			return s.wrap("rejoin", err)
@@ -242,11 +242,11 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 // successor returns the settings of the next membership, and where it looks for the group.
 func (g *session) successor() (Config, []string) {
 	c := g.config
-	c.Replace = false
-	c.Addresses, c.Rank, c.Transport, c.Detectors, c.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
-	for _, d := range g.config.Detectors {
+	c.Recovery.Replace = false
+	c.Addresses, c.Rank, c.Network.Transport, c.Detection.Detectors, c.Detection.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
+	for _, d := range g.config.Detection.Detectors {
 		if r, ok := d.(detect.Renewer); ok {
-			c.Detectors = append(c.Detectors, r.Renew())
+			c.Detection.Detectors = append(c.Detection.Detectors, r.Renew())
 		}
 	}
 	self := g.Self()

@@ -136,7 +136,7 @@ func (g *session) reach(ctx context.Context, m membership.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	t := g.client.Config(nil)
-	if g.config.TLS != nil {
+	if g.config.Security.TLS != nil {
 		former := g.formerHost(m.Identity)
 		t.Verify = func(claim tcp.Claim) error { return verifyCandidate(&g.config, m, former, claim) }
 	}

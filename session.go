@@ -244,10 +244,10 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 	c := member.Config{
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
-			Shape: g.config.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, Echo: g.config.Echo, Begins: g.config.ViewNotices, AllTopics: g.config.OnMessage != nil,
+			Shape: g.config.Network.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, Echo: g.config.Delivery.Echo, Begins: g.config.ViewNotices, AllTopics: g.config.OnMessage != nil,
 		},
-		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.SuspicionTimeout, 0))},
+		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.Detection.SuspicionTimeout, 0))},
 		Heartbeat:   heartbeatTimes(&g.config),
 		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
 		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
@@ -264,11 +264,11 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 // startViews starts a member that agrees on views with others.
 func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) error {
 	g.detection = detection.NewDetection(&detection.Config{
-		Self: g.self, Group: g.config.Group, Secret: secretOf(&g.config), StartTimeout: g.config.StartTimeout, Listening: s.inherited,
-		Dial: g.config.Dial, Detectors: g.config.Detectors,
+		Self: g.self, Group: g.config.Group, Secret: secretOf(&g.config), StartTimeout: g.config.Detection.StartTimeout, Listening: s.inherited,
+		Dial: g.config.Network.Dial, Detectors: g.config.Detection.Detectors,
 	})
 	early := g.catchUp.Early
-	if g.config.Transport != nil {
+	if g.config.Network.Transport != nil {
 		early = nil // its processes have no addresses that could be asked
 	}
 	g.noteAdmissions(&s.view, membership.Members{})
@@ -287,16 +287,16 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 	}
 	g.catchUp.Start(s.seeds)
 	switch {
-	case g.config.Transport != nil || u != nil:
+	case g.config.Network.Transport != nil || u != nil:
 	case g.limit.group.Load().most < g.limit.own:
 		g.asking.Go(g.raiseLimit)
 	case s.sends == 0 && s.began == nil:
 		g.asking.Go(g.compareSettings)
 	}
-	if g.config.TLS != nil {
+	if g.config.Security.TLS != nil {
 		g.asking.Go(g.watchExpiry)
 	}
-	if g.config.followed != (admission.Followed{}) {
+	if g.config.Security.followed != (admission.Followed{}) {
 		g.asking.Go(g.followFiles)
 	}
 	return g.node.Do(func(now protocol.Time) {
@@ -309,7 +309,7 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 
 // heartbeatTimes is how this member exchanges heartbeats.
 func heartbeatTimes(c *Config) heartbeat.Config {
-	return heartbeat.Times(protocol.Time(c.HeartbeatInterval), protocol.Time(c.SuspicionTimeout), !c.AllowMinority)
+	return heartbeat.Times(protocol.Time(c.Detection.HeartbeatInterval), protocol.Time(c.Detection.SuspicionTimeout), !c.AllowMinority)
 }
 
 // handleSilence takes a report of the heartbeats, within node.Do.

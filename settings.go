@@ -92,7 +92,7 @@ func settingsOf(c *Config) control.Settings {
 	s := control.Settings{
 		{Name: "AllowMinority", Value: strconv.FormatBool(c.AllowMinority)},
 		{Name: "Limits.Overflow", Value: overflow},
-		{Name: "Shape", Value: fmt.Sprint(c.Shape)},
+		{Name: "Network.Shape", Value: fmt.Sprint(c.Network.Shape)},
 		{Name: "State", Value: state},
 		{Name: control.HeartbeatInterval, Value: time.Duration(times.Interval).String()},
 		{Name: control.SuspicionTimeout, Value: time.Duration(times.Timeout).String()},

@@ -87,7 +87,7 @@ func Since(position uint64) StableOption {
 // needs no processing there. A member whose program does not receive never answers, so
 // WaitStable returns an [*UnstableError] when its ctx ends.
 //
-// If this process receives its own messages (Config.Echo, [State]), its own program counts, too,
+// If this process receives its own messages (Config.Delivery.Echo, [State]), its own program counts, too,
 // so it cannot wait for itself in OnMessage or in the loop that receives. Members of release
 // 0.1.0 never answer.
 func Processed() StableOption { return func(o *stableOptions) { o.processed = true } }
@@ -98,7 +98,7 @@ func Processed() StableOption { return func(o *stableOptions) { o.processed = tr
 // that dies meanwhile is waited for until a view without it is installed. Members
 // acknowledge on request only, so broadcasts cost no acknowledgments.
 //
-// A receipt covers the broadcasts of all memberships of this Group (Config.Rejoin,
+// A receipt covers the broadcasts of all memberships of this Group (Config.Recovery.Rejoin,
 // [Group.Rejoin]). If a membership ended before its broadcasts were known to be stable, the
 // error is an [*UnconfirmedError] that lists them, in this call and in every later one, until
 // the caller excludes them by [Since]. A call that waits while its membership ends returns

@@ -40,7 +40,7 @@ func open(ctx context.Context, c Config, m mode, initial func(*Config) (*initial
 	if err := g.enter(c, s, nil, nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("pleach: %s: %w", m, err), s.close())
 	}
-	if c.Rejoin {
+	if c.Recovery.Rejoin {
 		g.driver.Go(g.stay)
 	}
 	return g, nil
@@ -87,15 +87,15 @@ type initialState struct {
 // open locks the folder of this process, if it has one, and returns the seat that it has. A
 // folder that cannot be used is a mistake in the settings, which does not pass.
 func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
-	if c.DataDir == "" {
+	if c.Recovery.DataDir == "" {
 		return nil, nil
 	}
-	s.data, err = datadir.Open(c.DataDir, c.Group)
+	s.data, err = datadir.Open(c.Recovery.DataDir, c.Group)
 	if err == nil {
 		saved, s.former, s.self.Nonce, err = s.data.Take(s.self.Identity, s.self.Nonce)
 	}
 	if err != nil {
-		return nil, &ConfigError{Field: "DataDir", Reason: fmt.Sprintf("is %q: %v", c.DataDir, err), Err: err}
+		return nil, &ConfigError{Field: "Recovery.DataDir", Reason: fmt.Sprintf("is %q: %v", c.Recovery.DataDir, err), Err: err}
 	}
 	return saved, nil
 }
@@ -110,7 +110,7 @@ func (s *initialState) close() error {
 // startState is the state of a member whose group starts as a whole: every member
 // knows the first view.
 func startState(c *Config, ctx context.Context) (*initialState, error) {
-	if c.Transport != nil && len(c.Addresses) == 0 {
+	if c.Network.Transport != nil && len(c.Addresses) == 0 {
 		c.Static = true
 		return staticState(c)
 	}
@@ -131,13 +131,13 @@ func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
 		}
 	}
 	s.self, s.view.Members = members[a.Rank], membership.MembersOf(members...)
-	if s.transport = c.Transport; s.transport != nil {
+	if s.transport = c.Network.Transport; s.transport != nil {
 		return s, nil
 	}
 	if err := checkCertificate(c, s.self.Identity, s.self.Address); err != nil {
 		return nil, err
 	}
-	if a.Launcher != "" && c.TLS == nil && secretOf(c) == nil {
+	if a.Launcher != "" && c.Security.TLS == nil && secretOf(c) == nil {
 		c.Logger.Warn("the job is open: every process that reaches its addresses can speak as a rank. Set PLEACH_SECRET to 16 random bytes or more, alike in all processes", "launcher", a.Launcher)
 	}
 	listener, err := a.Listener()
@@ -151,11 +151,11 @@ func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
 
 // staticState is the state of a member that knows ranks and no addresses.
 func staticState(c *Config) (*initialState, error) {
-	if c.Rank < 0 || c.Rank >= c.Size {
-		return nil, &ConfigError{Field: "Rank", Reason: fmt.Sprintf("is %d: choose one from 0 to Size-1, which is %d", c.Rank, c.Size-1)}
+	if c.Rank < 0 || c.Rank >= c.Network.Size {
+		return nil, &ConfigError{Field: "Rank", Reason: fmt.Sprintf("is %d: choose one from 0 to Network.Size-1, which is %d", c.Rank, c.Network.Size-1)}
 	}
-	s := &initialState{transport: c.Transport, view: membership.View{Number: 1, Version: wire.Newest(), Slots: protocol.Rank(c.Size)}}
-	members := make([]membership.Member, c.Size)
+	s := &initialState{transport: c.Network.Transport, view: membership.View{Number: 1, Version: wire.Newest(), Slots: protocol.Rank(c.Network.Size)}}
+	members := make([]membership.Member, c.Network.Size)
 	for r := range members {
 		members[r] = membership.Member{Rank: protocol.Rank(r), Incarnation: member.FirstIncarnation, Version: wire.Newest()}
 	}
@@ -174,11 +174,11 @@ func assignment(c *Config, ctx context.Context) (bootstrap.Assignment, error) {
 	}
 	a.Respawned = a.Respawned || c.Job.Respawned
 	c.Group = cmp.Or(c.Group, a.Group)
-	if c.TLS == nil && secretOf(c) == nil && c.Transport == nil {
-		c.Secret = a.Secret
+	if c.Security.TLS == nil && secretOf(c) == nil && c.Network.Transport == nil {
+		c.Security.Secret = a.Secret
 	}
 	a.Secret = secretOf(c)
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.StartTimeout, defaultStartTimeout))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Detection.StartTimeout, defaultStartTimeout))
 	defer cancel()
 	if a, err = a.Meet(ctx); err != nil {
 		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)

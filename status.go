@@ -176,7 +176,7 @@ func (g *session) status() Status {
 	if at, err := g.vote.Trouble(); err != nil && at.After(s.LastErrorAt) {
 		s.LastErrorAt, s.LastError = at, err.Error()
 	}
-	s.CertificateExpires = admission.Expiry(g.config.TLS)
+	s.CertificateExpires = admission.Expiry(g.config.Security.TLS)
 	if err := g.Err(); err != nil {
 		s.Ended = err.Error()
 	}

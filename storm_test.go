@@ -103,7 +103,7 @@ func stormLimits() Limits {
 // newStorm starts the group.
 func newStorm(t *testing.T, members int, seed uint64) *storm {
 	s := &storm{t: t, ctx: t.Context(), rng: rand.New(rand.NewPCG(seed, 0x5707)), net: newStormNetwork(members + stormJoins)}
-	c := Config{Group: "storm", OnMessage: s.receive, StartTimeout: time.Minute, Limits: stormLimits()}
+	c := Config{Group: "storm", OnMessage: s.receive, Detection: Detection{StartTimeout: time.Minute}, Limits: stormLimits()}
 	transports := make([]*stormTransport, members)
 	for r := range transports {
 		socket := stormSocket(t)
@@ -112,7 +112,7 @@ func newStorm(t *testing.T, members int, seed uint64) *storm {
 	}
 	t.Cleanup(s.end)
 	for r, transport := range transports {
-		c.Rank, c.Transport = r, transport
+		c.Rank, c.Network.Transport = r, transport
 		g, err := Start(s.ctx, c)
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func (s *storm) join() {
 		}
 		self, _ := answer.View.Member(answer.Rank)
 		transport := s.net.open(answer.Rank, self.Incarnation, socket)
-		c := Config{Group: "storm", OnMessage: s.receive, Transport: transport, Limits: stormLimits(), Logger: slog.New(slog.DiscardHandler)}
+		c := Config{Group: "storm", OnMessage: s.receive, Network: Network{Transport: transport}, Limits: stormLimits(), Logger: slog.New(slog.DiscardHandler)}
 		g := newGroup(c)
 		err := g.enter(c, &initialState{transport: transport, self: self, view: answer.View, start: answer.Start, decisions: answer.Decisions}, nil, nil)
 		if err != nil {

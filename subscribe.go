@@ -23,7 +23,7 @@ import (
 type Subscription struct {
 	group      *Group
 	name       string
-	given      bool                       // in Config.Topics, and not asked for yet
+	given      bool                       // in Config.Delivery.Topics, and not asked for yet
 	at         atomic.Pointer[enrollment] // in the present membership
 	arrived    chan struct{}              // there may be a message
 	closed     chan struct{}
@@ -64,7 +64,7 @@ func (e *TopicError) Error() string {
 // process does not subscribe to are dropped when they arrive.
 //
 // Subscriptions stay when this process joins again: then they first yield a notice of the
-// gap ([Message.Gap]). The first subscription to a topic of Config.Topics is the one that
+// gap ([Message.Gap]). The first subscription to a topic of Config.Delivery.Topics is the one that
 // was made before the first view.
 func (g *Group) Subscribe(name string) (*Subscription, error) {
 	s := g.session()

@@ -25,7 +25,7 @@ type View struct {
 	// [Group.Views] yielded before. They are nil elsewhere.
 	Joined, Left []Member
 	// Err is a [*QuorumError] while too few of the members are reachable to go on. With
-	// Config.Rejoin it is why this process is no member, until it has joined again and a program
+	// Config.Recovery.Rejoin it is why this process is no member, until it has joined again and a program
 	// that receives has got the notice of the gap, and the [State].
 	// Otherwise it is nil.
 	Err error
@@ -137,7 +137,7 @@ func (g *Group) View() View {
 	switch err := s.Err(); {
 	case err != nil && g.Err() == nil:
 		v.Err = err
-	case err == nil && v.Err == nil && g.config.Rejoin && s.replica.gap != nil && g.delivery.progress.Waits():
+	case err == nil && v.Err == nil && g.config.Recovery.Rejoin && s.replica.gap != nil && g.delivery.progress.Waits():
 		v.Err = s.replica.gap.Err
 	}
 	return v

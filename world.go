@@ -52,7 +52,7 @@ const worldSharedBytes = 64 << 20
 
 // NewWorld makes this process part of a job. It returns as soon as the other
 // processes can reach this one; it does not wait for them to start. A process that
-// does not start within Config.StartTimeout counts as dead; under pleach run, one that
+// does not start within Config.Detection.StartTimeout counts as dead; under pleach run, one that
 // ends before does at once. ctx bounds the call, not the job. A program ends its part by Finalize, and by Abort after an error.
 //
 // A process that replaces a dead one of the job, by Config.Job.Respawned or because pleach
@@ -191,7 +191,7 @@ const (
 
 // readTimeouts takes timeouts from the environment.
 func readTimeouts(c *Config) error {
-	for variable, timeout := range map[string]*time.Duration{progressVariable: &c.Job.ProgressTimeout, suspicionVariable: &c.SuspicionTimeout} {
+	for variable, timeout := range map[string]*time.Duration{progressVariable: &c.Job.ProgressTimeout, suspicionVariable: &c.Detection.SuspicionTimeout} {
 		text := os.Getenv(variable)
 		if text == "" || *timeout != 0 {
 			continue
@@ -272,7 +272,7 @@ func requireQuorum(c *Config, processes []string) {
 		c.Logger.Warn("AllowMinority: if the network between the hosts is partitioned, each part finishes the whole job, and fencing tokens do not tell their outputs apart",
 			"hosts", hosts, "processes", len(processes))
 	default:
-		c.SuspicionTimeout = cmp.Or(c.SuspicionTimeout, max(worldSuspicionTimeout, 5*c.HeartbeatInterval))
+		c.Detection.SuspicionTimeout = cmp.Or(c.Detection.SuspicionTimeout, max(worldSuspicionTimeout, 5*c.Detection.HeartbeatInterval))
 	}
 }
 

@@ -67,7 +67,7 @@ func refs(members []pleach.Member) []api.MemberRef {
 }
 
 // broadcast sends to the others and to the subscribers of this agent, which get it as a message
-// of the group (Config.Echo).
+// of the group (Config.Delivery.Echo).
 func (a *Agent) broadcast(ctx context.Context, g *pleach.Group, topic string, data []byte) error {
 	select {
 	case a.sendLock <- struct{}{}:

@@ -34,13 +34,13 @@ const (
 // follow has a group that is about to be joined tell the store all that it needs, and answer
 // other agents from the first view on.
 func (s *store) follow(c *pleach.Config) {
-	c.Echo, c.ViewNotices = true, true
-	if c.Handlers == nil {
-		c.Handlers = make(map[string]func(context.Context, pleach.Request) ([]byte, error))
+	c.Delivery.Echo, c.ViewNotices = true, true
+	if c.Delivery.Handlers == nil {
+		c.Delivery.Handlers = make(map[string]func(context.Context, pleach.Request) ([]byte, error))
 	}
-	c.Handlers[logName] = func(ctx context.Context, r pleach.Request) ([]byte, error) { return s.answer(ctx, r.Data) }
-	c.Handlers[fleetLogName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerFleet(r.Data) }
-	c.Handlers[lastName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerLast(r.Data) }
+	c.Delivery.Handlers[logName] = func(ctx context.Context, r pleach.Request) ([]byte, error) { return s.answer(ctx, r.Data) }
+	c.Delivery.Handlers[fleetLogName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerFleet(r.Data) }
+	c.Delivery.Handlers[lastName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerLast(r.Data) }
 }
 
 // enter fills what was missed before the first view of a membership. It reports false if ctx

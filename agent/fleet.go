@@ -75,7 +75,7 @@ func (a *Agent) attach(ctx context.Context, g *pleach.Group, c *config.Config) (
 	}
 	group.Logger = a.log
 	fc := c.FleetConfig(group)
-	fc.Backbone.OnOperator = a.operated
+	fc.Backbone.Security.OnOperator = a.operated
 	if b := &fc.Backbone; strings.HasPrefix(b.Listen, ":") {
 		host, _, _ := net.SplitHostPort(g.Self().Address) // as Listen has to name one
 		b.Listen = net.JoinHostPort(host, b.Listen[1:])

@@ -106,7 +106,7 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 	}
 	a.receiver.expect()
 	group.OnMessage, group.Logger = a.receive, slog.New(joinLog{a.log.Handler(), &a.warnings.join})
-	group.OnOperator = a.operated
+	group.Security.OnOperator = a.operated
 	a.warnings.followCertificate(&group)
 	group.Limits.SegmentSize = transfer.SegmentSize
 	a.store.follow(&group)

@@ -50,15 +50,15 @@ func TestOperatorsAreInTheAuditLog(t *testing.T) {
 	defer cancel()
 	var members []*pleach.Group
 	for _, id := range []string{"b", "c", "d", "e"} {
-		g, err := pleach.Join(ctx, pleach.Config{Group: "web", ID: id, TLS: with("pleach/web/" + id)}, address)
+		g, err := pleach.Join(ctx, pleach.Config{Group: "web", ID: id, Security: pleach.Security{TLS: with("pleach/web/" + id)}}, address)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = g.Abort() })
 		members = append(members, g)
 	}
-	operator := pleach.Config{Group: "web", TLS: with("pleach-operator/web")}
-	if _, err := pleach.Evict(ctx, pleach.Config{Group: "web", TLS: with("pleach-observer/web")}, address, "e"); err == nil {
+	operator := pleach.Config{Group: "web", Security: pleach.Security{TLS: with("pleach-operator/web")}}
+	if _, err := pleach.Evict(ctx, pleach.Config{Group: "web", Security: pleach.Security{TLS: with("pleach-observer/web")}}, address, "e"); err == nil {
 		t.Error("an observer evicts a member")
 	}
 	a.log.Await(t, "msg=audit", `who=spiffe://example.org/pleach-observer/web`, "from=127.", "action=evict", "what=e", "may not operate")

@@ -58,7 +58,7 @@ func (a *Agent) expectServices(c *pleach.Config) error {
 		return err
 	}
 	if c != nil {
-		c.Echo, c.Handlers = true, s.shared.Handlers()
+		c.Delivery.Echo, c.Delivery.Handlers = true, s.shared.Handlers()
 	}
 	a.services.Store(s)
 	return nil

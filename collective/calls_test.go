@@ -119,7 +119,7 @@ func newJob(ctx context.Context, bad *fault.Network) (worlds []*pleach.World, er
 			return worlds, err
 		}
 		w, err := pleach.NewWorld(ctx, pleach.Config{
-			Group: "job", Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner),
+			Group: "job", Addresses: addresses, Rank: r, Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)},
 		})
 		if err != nil {
 			return worlds, err

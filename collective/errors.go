@@ -73,7 +73,7 @@ type DivergedError struct {
 func (e *DivergedError) Error() string { return (*engine.DivergedError)(e).Error() }
 
 // HoldError is returned by a call, on all processes that take part in it, when the calls
-// that a process holds ([Comm.Hold]) reach the limits of the log (pleach.JobConfig.LogCalls and
+// that a process holds ([Comm.Hold]) reach the limits of the log (pleach.Job.LogCalls and
 // LogBytes). The call has not begun on Rank. Calls fail until the holder has released.
 type HoldError struct {
 	Call   uint64

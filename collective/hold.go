@@ -22,7 +22,7 @@ package collective
 // were taken over are done in all of them.
 //
 // The log, the inputs and the Restore functions of all held calls stay in memory. A call that
-// begins beyond the limits of the log (pleach.JobConfig.LogCalls and LogBytes) ends with a
+// begins beyond the limits of the log (pleach.Job.LogCalls and LogBytes) ends with a
 // [*HoldError]. After release, the next calls whose result depends on all processes trim the
 // log. Calls with [Report] or [Corrected] are not held.
 //
@@ -33,5 +33,5 @@ package collective
 func (c Comm) Hold() (release func()) { return core(c).Hold() }
 
 // HoldLimits returns how many calls the log of this process may hold, and how many bytes
-// that were sent in them: pleach.JobConfig.LogCalls and LogBytes.
+// that were sent in them: pleach.Job.LogCalls and LogBytes.
 func (c Comm) HoldLimits() (calls, bytes int) { return core(c).LogLimits() }

@@ -57,7 +57,7 @@ func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 		return wrongArgument("Mutual is for Exchange, not for %v", s.Kind)
 	}
 	if o.within != 0 && (o.within < 0 || s.Kind != engine.Agree && s.Kind != engine.Shrink) {
-		return wrongArgument("Within(%v) of %v: only Agree and Shrink have it, for a time above 0; pleach.JobConfig.ProgressTimeout is for all calls", o.within, s.Kind)
+		return wrongArgument("Within(%v) of %v: only Agree and Shrink have it, for a time above 0; pleach.Job.ProgressTimeout is for all calls", o.within, s.Kind)
 	}
 	s.Mode, v.dead, v.within = o.mode, o.dead, o.within
 	s.Detail += uint64(o.dead)

@@ -43,7 +43,7 @@ func Report() Option {
 //
 // If more than f processes are dead or silent, the call may return a [*TooManyDeadError]
 // after some seconds. A process that stays silent but is not removed from the view holds up
-// the others when they are 256 calls ahead (pleach.JobConfig.LogCalls).
+// the others when they are 256 calls ahead (pleach.Job.LogCalls).
 func Corrected(f int) Option {
 	return func(o *options) { o.mode, o.dead = engine.Corrected, f }
 }
@@ -51,7 +51,7 @@ func Corrected(f int) Option {
 // Within gives an [Agree] or a [Comm.Shrink] a deadline: a process that has not come to the call
 // that long after most of the others is removed from the job by an agreed view, as if it had
 // failed, and its own calls return an error that says so. Processes may pass different
-// deadlines; the shortest counts. It is pleach.JobConfig.ProgressTimeout for one call, and like it
+// deadlines; the shortest counts. It is pleach.Job.ProgressTimeout for one call, and like it
 // removes nobody where most have not come, and in a job of two.
 func Within(d time.Duration) Option {
 	return func(o *options) { o.within = d }

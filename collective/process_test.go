@@ -52,7 +52,7 @@ func runJob(config string) error {
 	if err != nil {
 		return err
 	}
-	w, err := pleach.NewWorld(ctx, pleach.Config{StartTimeout: time.Hour}) // no result is due to it
+	w, err := pleach.NewWorld(ctx, pleach.Config{Detection: pleach.Detection{StartTimeout: time.Hour}}) // no result is due to it
 	if err != nil {
 		return err
 	}

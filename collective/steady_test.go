@@ -92,7 +92,7 @@ func (m *mirror) Uncork() {}
 // newMirrored returns a process whose only peer mirrors it.
 func newMirrored(t testing.TB) *pleach.World {
 	w, err := pleach.NewWorld(context.Background(), pleach.Config{
-		Group: "job", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}, Transport: &mirror{},
+		Group: "job", Addresses: []string{"127.0.0.1:1", "127.0.0.1:2"}, Network: pleach.Network{Transport: &mirror{}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -98,7 +98,7 @@ func TestStuckProcessesAreWaitedFor(t *testing.T) {
 	runStuckJob(t, "sleeps", "over")
 }
 
-// A process that has not started yet is not stuck: Config.StartTimeout is how long it may take.
+// A process that has not started yet is not stuck: Config.Detection.StartTimeout is how long it may take.
 func TestLateStartersAreNotStuck(t *testing.T) {
 	t.Setenv("PLEACH_PROGRESS_TIMEOUT", stuckTimeout.String())
 	runStuckJob(t, startsLate, "over")

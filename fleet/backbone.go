@@ -273,7 +273,9 @@ func (f *Fleet) inspectAny(ctx context.Context, group string, addresses []string
 	b := &f.config.Backbone
 	ask := func(address string) {
 		var v pleach.View // of no member, if it does not answer
-		if i, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: b.TLS, Secret: b.Secret, SecretFile: b.SecretFile, DenyFile: b.DenyFile, Dial: b.Dial}, address); err == nil {
+		c := pleach.Config{Group: group, Security: b.Security, Network: pleach.Network{Dial: b.Network.Dial}}
+		c.Security.OnOperator = nil // nobody makes requests to this process
+		if i, err := pleach.Inspect(ctx, c, address); err == nil {
 			v = i.View
 		}
 		answers <- v

@@ -25,7 +25,7 @@ func TestZonesMeetWithURICertificates(t *testing.T) {
 		id := zone + "0"
 		f, err := fleet.Join(t.Context(), fleet.Config{
 			Name: "shop", Zone: zone, Seeds: map[string][]string{other[zone]: seeds[other[zone]]},
-			Group: pleach.Config{ID: id, Listen: addresses[i], TLS: withURIs(t, ca, "shop/"+zone, id, "shop/", zone+"/"+id)},
+			Group: pleach.Config{ID: id, Listen: addresses[i], Security: pleach.Security{TLS: withURIs(t, ca, "shop/"+zone, id, "shop/", zone+"/"+id)}},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -77,7 +77,7 @@ func (c *Config) complete() error {
 		{"Group.Group", c.Group.Group != "", "must be empty: Name and Zone say what the group is called"},
 		{"Group.State", c.Group.State != nil, "must be nil: messages of the fleet are no part of it"},
 		{"Group.OnMessage", c.Group.OnMessage != nil, "must be nil: receive by Messages"},
-		{"Group.Transport", c.Group.Transport != nil, "must be nil: processes join over TCP"},
+		{"Group.Transport", c.Group.Network.Transport != nil, "must be nil: processes join over TCP"},
 		{"Backbone.Group", c.Backbone.Group != "", "must be empty: Name says what the group is called"},
 		{"Backbone.ID", c.Backbone.ID != "", "must be empty: it follows from Group.ID"},
 		{"Backbone.FailureDomain", c.Backbone.FailureDomain != "", "must be empty: it is the zone"},
@@ -85,7 +85,7 @@ func (c *Config) complete() error {
 		{"Backbone.State", c.Backbone.State != nil, "must be nil"},
 		{"Backbone.OnMessage", c.Backbone.OnMessage != nil, "must be nil"},
 		{"Backbone.Expect", c.Backbone.Expect != 0, "must be zero: delegates come and go"},
-		{"Backbone.Transport", c.Backbone.Transport != nil, "must be nil: processes join over TCP"},
+		{"Backbone.Transport", c.Backbone.Network.Transport != nil, "must be nil: processes join over TCP"},
 	} {
 		if check.wrong {
 			return &pleach.ConfigError{Field: check.field, Reason: check.reason}
@@ -111,26 +111,26 @@ func (c *Config) complete() error {
 func (c *Config) inherit() {
 	g, b := &c.Group, &c.Backbone
 	b.Group = groupName(c.Name, "")
-	if b.TLS == nil {
-		b.TLS = g.TLS
+	if b.Security.TLS == nil {
+		b.Security.TLS = g.Security.TLS
 	}
-	if len(b.Secret) == 0 && b.SecretFile == "" {
-		b.Secret, b.SecretFile = g.Secret, g.SecretFile
+	if len(b.Security.Secret) == 0 && b.Security.SecretFile == "" {
+		b.Security.Secret, b.Security.SecretFile = g.Security.Secret, g.Security.SecretFile
 	}
-	if b.DenyFile == "" {
-		b.DenyFile = g.DenyFile
+	if b.Security.DenyFile == "" {
+		b.Security.DenyFile = g.Security.DenyFile
 	}
 	if b.Limits == (pleach.Limits{}) {
 		b.Limits = g.Limits
 	}
-	if b.HeartbeatInterval == 0 {
-		b.HeartbeatInterval = g.HeartbeatInterval
+	if b.Detection.HeartbeatInterval == 0 {
+		b.Detection.HeartbeatInterval = g.Detection.HeartbeatInterval
 	}
-	if b.SuspicionTimeout == 0 {
-		b.SuspicionTimeout = g.SuspicionTimeout
+	if b.Detection.SuspicionTimeout == 0 {
+		b.Detection.SuspicionTimeout = g.Detection.SuspicionTimeout
 	}
-	if b.Dial == nil {
-		b.Dial = g.Dial
+	if b.Network.Dial == nil {
+		b.Network.Dial = g.Network.Dial
 	}
 	if b.Logger == nil {
 		b.Logger = g.Logger

@@ -51,9 +51,9 @@ func (c *Config) check() error {
 		{"Group.OnMessage", c.Group.OnMessage != nil, "must be nil: receive by Messages"},
 		{"Group.Static", c.Group.Static, "must be false: an order needs views"},
 		{"Group.AllowMinority", c.Group.AllowMinority, "must be false: both sides of a partition would go on"},
-		{"Group.Transport", c.Group.Transport != nil, "must be nil: processes join over TCP"},
+		{"Group.Transport", c.Group.Network.Transport != nil, "must be nil: processes join over TCP"},
 		{"Group.Limits.Overflow", c.Group.Limits.Overflow != pleach.Block, "must be Block: an order has no holes"},
-		{"Group.DataDir", c.Safe && c.Group.DataDir != "", "must be empty: a vote that outlives the messages could begin a view without them"},
+		{"Group.Recovery.DataDir", c.Safe && c.Group.Recovery.DataDir != "", "must be empty: a vote that outlives the messages could begin a view without them"},
 	} {
 		if check.wrong {
 			return &pleach.ConfigError{Field: check.field, Reason: check.reason}
@@ -66,10 +66,10 @@ func (c *Config) check() error {
 func (o *Order) groupConfig() pleach.Config {
 	c := o.config.Group
 	c.State = &state{o, c.State}
-	c.Handlers = maps.Clone(c.Handlers)
-	if c.Handlers == nil {
-		c.Handlers = make(map[string]func(ctx context.Context, r pleach.Request) ([]byte, error))
+	c.Delivery.Handlers = maps.Clone(c.Delivery.Handlers)
+	if c.Delivery.Handlers == nil {
+		c.Delivery.Handlers = make(map[string]func(ctx context.Context, r pleach.Request) ([]byte, error))
 	}
-	c.Handlers[requestName] = o.serve
+	c.Delivery.Handlers[requestName] = o.serve
 	return c
 }

@@ -50,7 +50,7 @@ func ExampleNewShared() {
 		},
 	})
 	group, err := pleach.Create(ctx, pleach.Config{
-		ID: "alice", Echo: true, Handlers: shared.Handlers(),
+		ID: "alice", Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()},
 		OnMessage: func(m pleach.Message) {
 			if !shared.Receive(m) {
 				fmt.Println("beside the order:", string(m.Data))

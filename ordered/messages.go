@@ -24,7 +24,7 @@ type Message struct {
 	// Data must not be changed.
 	Data []byte
 	// Gap is nil in a message. Otherwise this is a notice, and the rest is zero: this process
-	// was no member for a while, and has joined again (Config.Group.Rejoin). Messages that
+	// was no member for a while, and has joined again (Config.Group.Recovery.Rejoin). Messages that
 	// others have received meanwhile are missing, unless Config.Group.State has them. What
 	// this process has broadcast before, and not received itself, may or may not be among
 	// them.

@@ -142,7 +142,7 @@ func (o *Order) enter(self sequencer.Member) {
 // have one order.
 //
 // If this process is removed from its group meanwhile, messages that it has not received itself
-// may have been delivered to others, or not. With Config.Group.Rejoin, Messages tells by a
+// may have been delivered to others, or not. With Config.Group.Recovery.Rejoin, Messages tells by a
 // notice ([Message.Gap]).
 func (o *Order) Broadcast(ctx context.Context, topic string, data []byte) error {
 	if len(topic) > sequencer.MaxTopic {

@@ -185,11 +185,11 @@ func TestSlowMemberGetsAll(t *testing.T) {
 
 func TestSettingsThatBreakTheOrderAreRefused(t *testing.T) {
 	for field, c := range map[string]ordered.Config{
-		"Group.OnMessage":       {Group: pleach.Config{OnMessage: func(pleach.Message) {}}},
-		"Group.Static":          {Group: pleach.Config{Static: true}},
-		"Group.AllowMinority":   {Group: pleach.Config{AllowMinority: true}},
-		"Group.Limits.Overflow": {Group: pleach.Config{Limits: pleach.Limits{Overflow: pleach.Drop}}},
-		"Group.DataDir":         {Safe: true, Group: pleach.Config{DataDir: t.TempDir()}},
+		"Group.OnMessage":        {Group: pleach.Config{OnMessage: func(pleach.Message) {}}},
+		"Group.Static":           {Group: pleach.Config{Static: true}},
+		"Group.AllowMinority":    {Group: pleach.Config{AllowMinority: true}},
+		"Group.Limits.Overflow":  {Group: pleach.Config{Limits: pleach.Limits{Overflow: pleach.Drop}}},
+		"Group.Recovery.DataDir": {Safe: true, Group: pleach.Config{Recovery: pleach.Recovery{DataDir: t.TempDir()}}},
 	} {
 		var refused *pleach.ConfigError
 		if _, err := ordered.Join(t.Context(), c); !errors.As(err, &refused) || refused.Field != field {

@@ -62,7 +62,7 @@ func share(t *testing.T, seed string) *sharer {
 			m.began++
 		},
 	})
-	m.group = member0(t, seed, pleach.Config{Echo: true, Handlers: shared.Handlers(), OnMessage: func(got pleach.Message) {
+	m.group = member0(t, seed, pleach.Config{Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()}, OnMessage: func(got pleach.Message) {
 		if !shared.Receive(got) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

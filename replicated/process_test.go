@@ -56,7 +56,7 @@ func runReplica(listen string, seeds []string) error {
 	ctx := context.Background()
 	table := registers{}
 	r, err := replicated.Join(ctx, replicated.Config{
-		Group:    pleach.Config{Listen: listen, Rejoin: true, SuspicionTimeout: 700 * time.Millisecond},
+		Group:    pleach.Config{Listen: listen, Recovery: pleach.Recovery{Rejoin: true}, Detection: pleach.Detection{SuspicionTimeout: 700 * time.Millisecond}},
 		Machines: map[string]replicated.Machine{"table": table},
 	}, seeds...)
 	if err != nil {

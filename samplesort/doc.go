@@ -26,7 +26,7 @@
 //
 // A process that dies after the exchange takes its bucket along. The new owner then gets the
 // records from the senders, which keep what they have sent until all files are written
-// ([collective.Comm.Hold]). An input of more bytes than pleach.JobConfig.LogBytes is not kept: the new
+// ([collective.Comm.Hold]). An input of more bytes than pleach.Job.LogBytes is not kept: the new
 // owner then reads all of the input again, and picks the records of the bucket. See [Job] for
 // what a reader of the output relies on.
 //

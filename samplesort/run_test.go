@@ -59,7 +59,7 @@ const lateDeath = 60 * time.Millisecond
 type trial struct {
 	dies  int // rank
 	phase string
-	job   pleach.JobConfig
+	job   pleach.Job
 	input countedInput
 }
 
@@ -149,7 +149,7 @@ func readOutput(t *testing.T, dir string) []byte {
 }
 
 // newWorlds returns the worlds of a job whose processes are goroutines.
-func newWorlds(t *testing.T, size int, job pleach.JobConfig) []*pleach.World {
+func newWorlds(t *testing.T, size int, job pleach.Job) []*pleach.World {
 	t.Helper()
 	network, addresses := mem.NewNetwork(size, mem.Config{}), make([]string, size)
 	for r := range addresses {
@@ -158,7 +158,7 @@ func newWorlds(t *testing.T, size int, job pleach.JobConfig) []*pleach.World {
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
 		var err error
-		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r)), Job: job})
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: network.Member(protocol.Rank(r))}, Job: job})
 		if err != nil {
 			t.Fatal(err)
 		}

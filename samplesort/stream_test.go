@@ -28,7 +28,7 @@ func sortStream(t *testing.T, dies int, phase string) (output []byte, errs [memb
 	}
 	dir := t.TempDir()
 	var all sync.WaitGroup
-	for rank, w := range newWorlds(t, members, pleach.JobConfig{}) {
+	for rank, w := range newWorlds(t, members, pleach.Job{}) {
 		all.Go(func() {
 			defer w.Abort()
 			var input io.Reader = bytes.NewReader(lines.Bytes())

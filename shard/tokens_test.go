@@ -66,7 +66,7 @@ func (c *tokensMember) run() error {
 	if c.NoClock {
 		floor = func() uint64 { return 0 }
 	}
-	group := pleach.Config{Group: "tokens", ID: c.ID, Listen: c.Listen, Expect: len(c.Seeds), DataDir: c.GroupDir}
+	group := pleach.Config{Group: "tokens", ID: c.ID, Listen: c.Listen, Expect: len(c.Seeds), Recovery: pleach.Recovery{DataDir: c.GroupDir}}
 	var token uint64
 	var g *pleach.Group
 	var leave func() error

@@ -34,7 +34,7 @@ func TestUnpartitionedInputIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := pleach.NewWorld(t.Context(), pleach.Config{Addresses: []string{"127.0.0.1:1"}, Transport: mem.NewNetwork(1, mem.Config{}).Member(protocol.Rank(0))})
+		w, err := pleach.NewWorld(t.Context(), pleach.Config{Addresses: []string{"127.0.0.1:1"}, Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(protocol.Rank(0))}})
 		if err != nil {
 			t.Fatal(err)
 		}

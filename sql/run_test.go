@@ -150,7 +150,7 @@ func newWorlds(t *testing.T, size int) []*pleach.World {
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
 		var err error
-		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Transport: network.Member(protocol.Rank(r))})
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: network.Member(protocol.Rank(r))}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,9 +30,10 @@ func FlagError(flag string, err error) error {
 
 // flagNames has the flags that set the fields of a Config.
 var flagNames = strings.NewReplacer(
-	"Config.Advertise", "--advertise", "Config.DataDir", "--data-dir", "Config.Expect", "--expect",
+	"Config.Advertise", "--advertise", "Config.Recovery.DataDir", "--data-dir", "Config.Expect", "--expect",
 	"Config.FailureDomain", "--failure-domain", "Config.Group", "--group", "Config.ID", "--id",
-	"Config.Listen", "--listen", "Config.Replace", "--replace", "Config.Secret", "--secret-file", "Config.TLS", "--tls-cert",
+	"Config.Listen", "--listen", "Config.Recovery.Replace", "--replace", "Config.Security.SecretFile", "--secret-file",
+	"Config.Security.Secret", "--secret-file", "Config.Security.TLS", "--tls-cert",
 )
 
 // ShellText is an error of the library for a reader of a command line.

@@ -44,9 +44,9 @@ type Config struct {
 	TLSCA   string `yaml:"tls-ca"`
 	TLSCert string `yaml:"tls-cert"`
 	TLSKey  string `yaml:"tls-key"`
-	// TLSHostCertificates is [pleach.Config.HostCertificates].
+	// TLSHostCertificates is [pleach.Security.HostCertificates].
 	TLSHostCertificates bool `yaml:"tls-host-certificates"`
-	// DenyFile is [pleach.Config.DenyFile].
+	// DenyFile is [pleach.Security.DenyFile].
 	DenyFile   string `yaml:"deny-file"`
 	SecretFile string `yaml:"secret-file"`
 

@@ -22,7 +22,10 @@ import (
 func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 	g := pleach.Config{
 		Group: c.GroupName(), Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
-		Expect: c.Expect, DataDir: c.DataDir, HeartbeatInterval: c.HeartbeatInterval, SuspicionTimeout: c.SuspicionTimeout,
+		Expect: c.Expect, Recovery: pleach.Recovery{DataDir: c.DataDir}, Detection: pleach.Detection{
+			HeartbeatInterval: c.HeartbeatInterval,
+			SuspicionTimeout:  c.SuspicionTimeout,
+		},
 	}
 	var err error
 	g.Meta, err = c.Meta(version)
@@ -33,14 +36,14 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		if _, err := admission.ReadSecrets(c.SecretFile); err != nil {
 			return g, fmt.Errorf("secret-file: %w", err)
 		}
-		g.SecretFile = c.SecretFile
+		g.Security.SecretFile = c.SecretFile
 	}
 	if c.TLSCA != "" {
-		g.TLS, err = pleach.TLSFiles(c.TLSCert, c.TLSKey, c.TLSCA)
+		g.Security.TLS, err = pleach.TLSFiles(c.TLSCert, c.TLSKey, c.TLSCA)
 		if err != nil {
 			return g, fmt.Errorf("tls-ca, tls-cert and tls-key: %w", err)
 		}
-		g.HostCertificates, g.DenyFile = c.TLSHostCertificates, c.DenyFile
+		g.Security.HostCertificates, g.Security.DenyFile = c.TLSHostCertificates, c.DenyFile
 	}
 	if g.ID == "" && c.DataDir != "" {
 		g.ID, err = keptID(c.DataDir)
@@ -50,7 +53,7 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 
 // CertificateEnd returns when the certificate of a group's config expires. It is zero without
 // TLS. A file that was replaced counts within a second.
-func CertificateEnd(g *pleach.Config) time.Time { return admission.Expiry(g.TLS) }
+func CertificateEnd(g *pleach.Config) time.Time { return admission.Expiry(g.Security.TLS) }
 
 // VersionTag is the tag in which an agent tells its version.
 const VersionTag = "pleach"

@@ -42,9 +42,9 @@ func (c *comm) export() *C.pleach_comm {
 //export pleachgo_world
 func pleachgo_world(config *C.pleach_config, out **C.pleach_comm, failure *C.pleach_error) C.int {
 	c := pleach.Config{
-		Rank:         int(config.rank),
-		StartTimeout: time.Duration(config.start_timeout_ms) * time.Millisecond,
-		Job: pleach.JobConfig{
+		Rank:      int(config.rank),
+		Detection: pleach.Detection{StartTimeout: time.Duration(config.start_timeout_ms) * time.Millisecond},
+		Job: pleach.Job{
 			Respawned:       config.replacement != 0,
 			ProgressTimeout: time.Duration(config.progress_timeout_ms) * time.Millisecond,
 			PollTime:        time.Duration(config.poll_us) * time.Microsecond,

@@ -200,7 +200,8 @@ func run(ctx context.Context, args []string) error {
 	_ = options.Parse(args) // it exits
 	t := &table{flags: make(map[string]setting)}
 	config := pleach.Config{
-		Group: "flags", Listen: *listen, Expect: options.NArg(), DataDir: *data, Rejoin: true,
+		Group: "flags", Listen: *listen, Expect: options.NArg(),
+		Recovery: pleach.Recovery{DataDir: *data, Rejoin: true},
 		State: t, OnMessage: t.receive, CurrentNotices: true,
 		Meta: *version, Agree: map[string]string{"format": format},
 		Logger: slog.Default(),
@@ -208,7 +209,7 @@ func run(ctx context.Context, args []string) error {
 	if *certificates != "" {
 		file := func(name string) string { return filepath.Join(*certificates, name) }
 		var err error
-		if config.TLS, err = pleach.TLSFiles(file("cert.pem"), file("key.pem"), file("ca.pem")); err != nil {
+		if config.Security.TLS, err = pleach.TLSFiles(file("cert.pem"), file("key.pem"), file("ca.pem")); err != nil {
 			return err
 		}
 	}

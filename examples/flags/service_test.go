@@ -81,7 +81,7 @@ func TestMinorityRefusesChanges(t *testing.T) {
 		for rank := range size {
 			all = append(all, newService(t, func(c pleach.Config) (*pleach.Group, error) {
 				c.Addresses, c.Rank = addresses, rank
-				c.Transport = network.Wrap(protocol.Rank(rank), memory.Member(protocol.Rank(rank)))
+				c.Network.Transport = network.Wrap(protocol.Rank(rank), memory.Member(protocol.Rank(rank)))
 				return pleach.Start(t.Context(), c)
 			}))
 		}

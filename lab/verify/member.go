@@ -81,7 +81,7 @@ func runMember(c memberConfig) (err error) {
 	followShifts(shiftFile(c.dir, c.id))
 	config := pleach.Config{
 		Group: "verify", ID: c.id, Listen: c.listen, Expect: c.expect,
-		Rejoin: true, Secret: []byte("a secret of sixteen bytes or more"),
+		Recovery: pleach.Recovery{Rejoin: true}, Security: pleach.Security{Secret: []byte("a secret of sixteen bytes or more")},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	join := m.joinOwners
@@ -124,7 +124,7 @@ type work struct {
 // joinOwners makes this process a member of a group with broadcasts, and registers that have
 // owners.
 func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []string) (w work, err error) {
-	config.DataDir = filepath.Join(m.dir, "data-"+m.id)
+	config.Recovery.DataDir = filepath.Join(m.dir, "data-"+m.id)
 	for m.group, err = pleach.Join(ctx, config, seeds...); errors.Is(err, syscall.ENOSPC) && pause(ctx, fullPause); {
 		m.group, err = pleach.Join(ctx, config, seeds...) // as a supervisor does
 	}

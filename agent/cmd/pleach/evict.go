@@ -27,9 +27,9 @@ func newEvict() *cobra.Command {
 decide it, so it is refused if they are no quorum without that member.
 
 The process of the member is not stopped. Its group ends with an error that names the
-cause, and an agent, or a program with Config.Rejoin, joins again at once, as a new
+cause, and an agent, or a program with Config.Recovery.Rejoin, joins again at once, as a new
 member. To keep it out, write its ID or the serial number of its certificate into the
-deny list of all members (deny-file, Config.DenyFile): then they evict it themselves.
+deny list of all members (deny-file, Config.Security.DenyFile): then they evict it themselves.
 
 The address is that of any member but the one to evict. Without an address, it is the agent
 of this host, whose file (--config) has the group's name, TLS and secret.`,

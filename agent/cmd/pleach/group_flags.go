@@ -87,13 +87,13 @@ func (g *groupFlags) config() (pleach.Config, error) {
 		if _, err := admission.ReadSecrets(g.secret); err != nil {
 			return c, fmt.Errorf("--secret-file: %w", err)
 		}
-		c.SecretFile = g.secret
+		c.Security.SecretFile = g.secret
 	}
 	if g.ca == "" {
 		return c, nil
 	}
 	var err error
-	c.TLS, err = pleach.TLSFiles(g.cert, g.key, g.ca)
+	c.Security.TLS, err = pleach.TLSFiles(g.cert, g.key, g.ca)
 	if err != nil {
 		return c, fmt.Errorf("--tls-ca, --tls-cert and --tls-key: %w", err)
 	}

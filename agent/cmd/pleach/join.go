@@ -107,10 +107,10 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	if err != nil {
 		return err
 	}
-	c.Listen, c.Advertise, c.ID, c.FailureDomain, c.Replace = j.listen, j.advertise, j.id, j.domain, j.replace
+	c.Listen, c.Advertise, c.ID, c.FailureDomain, c.Recovery.Replace = j.listen, j.advertise, j.id, j.domain, j.replace
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
-	c.Expect, c.DataDir = j.expect, j.dataDir
+	c.Expect, c.Recovery.DataDir = j.expect, j.dataDir
 	if j.verbose {
 		c.Logger = newLogger(cmd.ErrOrStderr())
 	}

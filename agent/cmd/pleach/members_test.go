@@ -93,7 +93,7 @@ func TestFlagsInTexts(t *testing.T) {
 	if text := new(groupFlags).arguments(); text != "" {
 		t.Errorf("%q without flags", text)
 	}
-	_, err := pleach.Create(t.Context(), pleach.Config{Secret: []byte("short")})
+	_, err := pleach.Create(t.Context(), pleach.Config{Security: pleach.Security{Secret: []byte("short")}})
 	if text := cli.ShellText(err); !strings.Contains(text, "--secret-file is shorter") {
 		t.Errorf("%q", text)
 	}

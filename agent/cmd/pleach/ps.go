@@ -78,8 +78,8 @@ func (p *psCommand) run(cmd *cobra.Command, addresses []string) error {
 	}
 	if job := jobAt(ps.FindJobs("/proc", c.Group), addresses); job != nil {
 		c.Group = job.Group
-		if c.TLS == nil && c.Secret == nil && c.SecretFile == "" {
-			c.Secret = job.Secret
+		if c.Security.TLS == nil && c.Security.Secret == nil && c.Security.SecretFile == "" {
+			c.Security.Secret = job.Secret
 		}
 	}
 	for {

@@ -174,7 +174,7 @@ func (s *secretCheck) run(cmd *cobra.Command, address string) error {
 	var failed error
 	for i, secret := range secrets {
 		c := c
-		c.SecretFile, c.Secret = "", secret
+		c.Security.SecretFile, c.Security.Secret = "", secret
 		for _, m := range view.Members() {
 			ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
 			_, err := pleach.Inspect(ctx, c, m.Address)

@@ -36,7 +36,7 @@ func TestSecretRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, err := pleach.Create(t.Context(), pleach.Config{Group: "web", ID: "a", SecretFile: there})
+	g, err := pleach.Create(t.Context(), pleach.Config{Group: "web", ID: "a", Security: pleach.Security{SecretFile: there}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -287,7 +287,7 @@ func (f *upgradedGroup) upgrade(order []int, protocol int) {
 
 // config is that of a program that talks to the group.
 func (f *upgradedGroup) config() pleach.Config {
-	return pleach.Config{Group: "fleet", Secret: []byte("a secret of the fleet")}
+	return pleach.Config{Group: "fleet", Security: pleach.Security{Secret: []byte("a secret of the fleet")}}
 }
 
 // refuseRaise checks that members of the version before prevent the next one.

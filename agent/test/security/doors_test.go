@@ -32,7 +32,7 @@ func TestSecurityPhantomsDoNotFound(t *testing.T) {
 			began := make(chan []pleach.Member, 1)
 			ctx := timed(t, 3*time.Second)
 			go func() {
-				g, err := pleach.Join(ctx, pleach.Config{Group: group, ID: "a", Expect: 3, Listen: addresses[0], TLS: uriTLS(t, ca, "pleach/web/a")}, addresses...)
+				g, err := pleach.Join(ctx, pleach.Config{Group: group, ID: "a", Expect: 3, Listen: addresses[0], Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/web/a")}}, addresses...)
 				var members []pleach.Member
 				if err == nil {
 					members = g.View().Members()
@@ -65,9 +65,9 @@ func TestSecurityPhantomsDoNotFound(t *testing.T) {
 // A certificate for another group neither inspects, nor raises the version, nor forces a view.
 func TestSecurityOtherGroupsCertificate(t *testing.T) {
 	ca := testutil.NewCA(t)
-	first := create(t, pleach.Config{ID: "a", TLS: uriTLS(t, ca, "pleach/web/a")})
+	first := create(t, pleach.Config{ID: "a", Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/web/a")}})
 	address := first.Self().Address
-	evil := pleach.Config{Group: group, TLS: uriTLS(t, ca, "pleach/other/evil")}
+	evil := pleach.Config{Group: group, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/other/evil")}}
 	ctx := timed(t, 10*time.Second)
 	_, err := pleach.Inspect(ctx, evil, address)
 	refused(t, "inspect", err)
@@ -79,13 +79,13 @@ func TestSecurityOtherGroupsCertificate(t *testing.T) {
 
 	others := make([]*pleach.Group, 0, 3)
 	for _, id := range []string{"b", "c", "d"} {
-		others = append(others, join(t, pleach.Config{ID: id, TLS: uriTLS(t, ca, "pleach/web/"+id)}, address))
+		others = append(others, join(t, pleach.Config{ID: id, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/web/"+id)}}, address))
 	}
 	loseQuorum(t, first, others)
 	evil.ID = ""
 	_, err = pleach.ForceView(ctx, evil, address)
 	refused(t, "force a view", err)
-	if v, err := pleach.ForceView(ctx, pleach.Config{Group: group, TLS: uriTLS(t, ca, "pleach-operator/web")}, address); err != nil || v.Size() != 1 {
+	if v, err := pleach.ForceView(ctx, pleach.Config{Group: group, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach-operator/web")}}, address); err != nil || v.Size() != 1 {
 		t.Errorf("an operator cannot force a view: %v", err)
 	}
 }

@@ -40,7 +40,10 @@ func exchangeInFIPS(t *testing.T) {
 	}
 	ca := testutil.NewCA(t)
 	member := func(id string) pleach.Config {
-		return pleach.Config{ID: id, TLS: uriTLS(t, ca, "pleach/web/"+id), Secret: []byte("the group's secret")}
+		return pleach.Config{ID: id, Security: pleach.Security{
+			TLS:    uriTLS(t, ca, "pleach/web/"+id),
+			Secret: []byte("the group's secret"),
+		}}
 	}
 	a := create(t, member("a"))
 	b := join(t, member("b"), a.Self().Address)

@@ -47,10 +47,10 @@ func init() {
 }
 
 func (v victim) run() {
-	c := pleach.Config{Group: group, ID: "a", Listen: "127.0.0.1:0", Secret: v.Secret}
+	c := pleach.Config{Group: group, ID: "a", Listen: "127.0.0.1:0", Security: pleach.Security{Secret: v.Secret}}
 	if v.TLS != nil {
 		var err error
-		c.TLS, err = v.TLS.TLS()
+		c.Security.TLS, err = v.TLS.TLS()
 		if err != nil {
 			panic(err)
 		}
@@ -181,8 +181,10 @@ func settings(t testing.TB) (names []string, all map[string]victim, evil map[str
 	evil = map[string]*testutil.Credentials{"TLS": &other}
 	honest = map[string]func(id string) pleach.Config{
 		"plain":  func(id string) pleach.Config { return pleach.Config{ID: id} },
-		"secret": func(id string) pleach.Config { return pleach.Config{ID: id, Secret: secret} },
-		"TLS":    func(id string) pleach.Config { return pleach.Config{ID: id, TLS: config(t, ca.Issue(t))} },
+		"secret": func(id string) pleach.Config { return pleach.Config{ID: id, Security: pleach.Security{Secret: secret}} },
+		"TLS": func(id string) pleach.Config {
+			return pleach.Config{ID: id, Security: pleach.Security{TLS: config(t, ca.Issue(t))}}
+		},
 	}
 	return []string{"plain", "secret", "TLS"}, all, evil, honest
 }

@@ -284,7 +284,7 @@ func attackJob(t *testing.T, env ...string) (done []string) {
 		if len(done) > 0 {
 			break // the job is no longer what it was
 		}
-		if _, err := pleach.Inspect(timed(t, 5*time.Second), pleach.Config{Group: job.Group, Secret: job.Secret}, address); err != nil {
+		if _, err := pleach.Inspect(timed(t, 5*time.Second), pleach.Config{Group: job.Group, Security: pleach.Security{Secret: job.Secret}}, address); err != nil {
 			t.Errorf("the user of the job is turned away: %v", err)
 		}
 	}

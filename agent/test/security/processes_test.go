@@ -39,10 +39,10 @@ type order struct {
 }
 
 func (p memberProcess) run() {
-	c := pleach.Config{Group: group, ID: p.ID, Listen: "127.0.0.1:0", SecretFile: p.SecretFile, DenyFile: p.DenyFile}
+	c := pleach.Config{Group: group, ID: p.ID, Listen: "127.0.0.1:0", Security: pleach.Security{SecretFile: p.SecretFile, DenyFile: p.DenyFile}}
 	if p.TLS != nil {
 		var err error
-		c.TLS, err = p.TLS.TLS()
+		c.Security.TLS, err = p.TLS.TLS()
 		if err != nil {
 			panic(err)
 		}
@@ -211,7 +211,7 @@ func TestSecurityRevokedProcesses(t *testing.T) {
 			seed = address
 		}
 	}
-	operator := pleach.Config{Group: group, TLS: uriTLS(t, ca, "pleach-operator/web")}
+	operator := pleach.Config{Group: group, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach-operator/web")}}
 	list, slowest := "", make(map[string]time.Duration)
 	for round := range testutil.Rounds.Or(1) {
 		for k, way := range []string{"evict", "serial", "id"} {
@@ -257,7 +257,7 @@ func TestSecurityRevokedProcesses(t *testing.T) {
 					t.Fatal(err)
 				}
 				awaitRefusal(t, c, seed)
-				_, err = pleach.Join(timed(t, 10*time.Second), pleach.Config{Group: group, ID: id, TLS: c}, seed)
+				_, err = pleach.Join(timed(t, 10*time.Second), pleach.Config{Group: group, ID: id, Security: pleach.Security{TLS: c}}, seed)
 				refused(t, way+": it joins", err)
 			}
 			evil.Kill()

@@ -107,7 +107,7 @@ func awaitRefusal(t testing.TB, c *tls.Config, address string) {
 	t.Helper()
 	ctx := timed(t, 20*time.Second)
 	for {
-		_, err := pleach.Inspect(ctx, pleach.Config{Group: group, TLS: c}, address)
+		_, err := pleach.Inspect(ctx, pleach.Config{Group: group, Security: pleach.Security{TLS: c}}, address)
 		switch {
 		case errors.Is(err, tcp.ErrCertificate), errors.Is(err, pleach.ErrRefused): // by the handshake, or right after it
 			return
@@ -128,7 +128,7 @@ func TestSecurityRevokedAndEvicted(t *testing.T) {
 	defer l.wg.Wait()
 	defer stop()
 	member := func(id string, serial int64) pleach.Config {
-		return pleach.Config{ID: id, TLS: serialTLS(t, ca, id, serial), DenyFile: deny}
+		return pleach.Config{ID: id, Security: pleach.Security{TLS: serialTLS(t, ca, id, serial), DenyFile: deny}}
 	}
 	honest := []*pleach.Group{create(t, member("a", 1))}
 	seed := honest[0].Self().Address
@@ -138,16 +138,16 @@ func TestSecurityRevokedAndEvicted(t *testing.T) {
 	for _, g := range honest {
 		l.add(ctx, g)
 	}
-	operator := pleach.Config{Group: group, TLS: uriTLS(t, ca, "pleach-operator/web")}
+	operator := pleach.Config{Group: group, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach-operator/web")}}
 	list, slowest := "", make(map[string]time.Duration)
 	for round := range testutil.Rounds.Or(1) {
 		id, serial := fmt.Sprintf("evil-%d", round), int64(0x1000+round)
 		c := member(id, serial)
-		c.DenyFile = "" // it does not deny itself
+		c.Security.DenyFile = "" // it does not deny itself
 		for _, way := range []string{"evict", "serial", "id"} {
 			if way == "id" { // the serial number of its next certificate is not denied
 				serial += 0x1000
-				c.TLS = serialTLS(t, ca, id, serial)
+				c.Security.TLS = serialTLS(t, ca, id, serial)
 			}
 			evil := join(t, c, seed)
 			l.add(ctx, evil)
@@ -188,7 +188,7 @@ func TestSecurityRevokedAndEvicted(t *testing.T) {
 			} else {
 				c := c
 				c.Group = group
-				awaitRefusal(t, c.TLS, seed)
+				awaitRefusal(t, c.Security.TLS, seed)
 				_, err := pleach.Join(timed(t, 10*time.Second), c, seed)
 				refused(t, way+": it joins", err)
 			}
@@ -210,21 +210,21 @@ func TestSecurityOwnerOfDeniedCertificateStays(t *testing.T) {
 	deny := filepath.Join(dir, "deny")
 	write(t, deny, "")
 	member := func(id string, serial int64) pleach.Config {
-		return pleach.Config{ID: id, TLS: serialTLS(t, ca, id, serial), DenyFile: deny}
+		return pleach.Config{ID: id, Security: pleach.Security{TLS: serialTLS(t, ca, id, serial), DenyFile: deny}}
 	}
 	a := create(t, member("a", 1))
 	b := member("b", 2)
 	next := serialTLS(t, ca, "b", 3)
 	var current atomic.Pointer[tls.Config]
-	current.Store(b.TLS)
-	stolen := b.TLS
-	b.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }}
+	current.Store(b.Security.TLS)
+	stolen := b.Security.TLS
+	b.Security.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }}
 	owner := join(t, b, a.Self().Address)
 	c := join(t, member("c", 4), a.Self().Address)
 	current.Store(next)
 
 	write(t, deny, "serial 02\n")
-	thief := pleach.Config{Group: group, ID: "b", TLS: stolen, Replace: true}
+	thief := pleach.Config{Group: group, ID: "b", Security: pleach.Security{TLS: stolen}, Recovery: pleach.Recovery{Replace: true}}
 	awaitRefusal(t, stolen, a.Self().Address)
 	for range 5 {
 		_, err := pleach.Join(timed(t, 5*time.Second), thief, a.Self().Address)
@@ -253,7 +253,7 @@ type rotating struct {
 // start makes it a member, again if it was one.
 func (m *rotating) start(t testing.TB, seeds ...string) {
 	t.Helper()
-	c := pleach.Config{Group: group, ID: m.id, SecretFile: m.file, Listen: "127.0.0.1:0"}
+	c := pleach.Config{Group: group, ID: m.id, Security: pleach.Security{SecretFile: m.file}, Listen: "127.0.0.1:0"}
 	ctx := timed(t, 60*time.Second)
 	var err error
 	if len(seeds) == 0 {
@@ -369,7 +369,7 @@ func awaitSecretAt(t testing.TB, id, address, secret string, refuses bool) {
 	ctx := timed(t, 30*time.Second)
 	for {
 		one, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := pleach.Inspect(one, pleach.Config{Group: group, Secret: []byte(secret)}, address)
+		_, err := pleach.Inspect(one, pleach.Config{Group: group, Security: pleach.Security{Secret: []byte(secret)}}, address)
 		cancel()
 		if refuses == errors.Is(err, tcp.ErrSecret) && (refuses || err == nil) {
 			return

@@ -174,8 +174,8 @@ func beginSession(t *testing.T, s sessionSetting) *session {
 	v := &session{setting: s, key: wire.NewKey(s.secret, group), attempt: 1 << 32, refused: &refusedFrames{Handler: slog.DiscardHandler}}
 	for _, id := range []string{"a", "b", "c"} {
 		c := pleach.Config{
-			Group: group, ID: id, Listen: "127.0.0.1:0", Secret: s.secret, TLS: s.tls("pleach/web/" + id), Dial: loopbackOnly,
-			HeartbeatInterval: 10 * time.Minute, SuspicionTimeout: time.Hour, Logger: slog.New(v.refused),
+			Group: group, ID: id, Listen: "127.0.0.1:0", Security: pleach.Security{Secret: s.secret, TLS: s.tls("pleach/web/" + id)}, Network: pleach.Network{Dial: loopbackOnly},
+			Detection: pleach.Detection{HeartbeatInterval: 10 * time.Minute, SuspicionTimeout: time.Hour}, Logger: slog.New(v.refused),
 		}
 		var g *pleach.Group
 		var err error

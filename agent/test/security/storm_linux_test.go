@@ -111,7 +111,7 @@ func TestSecurityStormOnAgent(t *testing.T) {
 	c := client.Socket(s.Socket)
 	s.use(t, c, 0)
 	plain := func(id string) pleach.Config {
-		return pleach.Config{ID: id, HeartbeatInterval: time.Second, SuspicionTimeout: 20 * time.Second} // the machine may be busy
+		return pleach.Config{ID: id, Detection: pleach.Detection{HeartbeatInterval: time.Second, SuspicionTimeout: 20 * time.Second}} // the machine may be busy
 	}
 	alone := joinTimes(t, joins, s.Agent, plain)[joins/2]
 	spins := testutil.StartRole(t, stormRole, storm{})

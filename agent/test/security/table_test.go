@@ -76,7 +76,7 @@ var attempts = []struct {
 		return err
 	}},
 	{"force", func(t *testing.T, a *actor, g *pleach.Group) error {
-		c := tcp.Config{Group: a.config.Group, TLS: a.config.TLS, Secret: a.config.Secret}
+		c := tcp.Config{Group: a.config.Group, TLS: a.config.Security.TLS, Secret: a.config.Security.Secret}
 		if c.TLS != nil {
 			c.Verify = func(tcp.Claim) error { return nil }
 		}
@@ -96,9 +96,9 @@ var attempts = []struct {
 		err := errors.New("nothing was tried")
 		for _, nonce := range nonces {
 			h := wire.Hello{Group: a.config.Group, From: 1, To: 0, Incarnation: b.Incarnation, Attempt: math.MaxUint64, Process: nonce}
-			h.Code = wire.NewKey(a.config.Secret, group).HelloCode(&h)
+			h.Code = wire.NewKey(a.config.Security.Secret, group).HelloCode(&h)
 			var answer wire.Hello
-			answer, err = sayHello(dial(t, g.Self().Address, a.config.TLS), &h)
+			answer, err = sayHello(dial(t, g.Self().Address, a.config.Security.TLS), &h)
 			if err == nil && answer.Status != wire.Accepted {
 				err = errors.New(answer.Status.String())
 			}
@@ -116,7 +116,7 @@ func (a *actor) allows(attempt string) bool { return strings.Contains(a.may, att
 // learnNonces returns the numbers in the place of b's nonce in every reply that needs no more
 // than the right to observe.
 func learnNonces(t *testing.T, a *actor, g *pleach.Group) (nonces []uint64) {
-	c := tcp.Config{Group: a.config.Group, TLS: a.config.TLS, Secret: a.config.Secret}
+	c := tcp.Config{Group: a.config.Group, TLS: a.config.Security.TLS, Secret: a.config.Security.Secret}
 	if c.TLS != nil {
 		c.Verify = func(tcp.Claim) error { return nil }
 	}
@@ -189,13 +189,13 @@ func networkTable(t testing.TB) []setting {
 	ca, other := testutil.NewCA(t), testutil.NewCA(t)
 	secret := []byte("the group's secret")
 	with := func(c *tls.Config, secret []byte) pleach.Config {
-		return pleach.Config{Group: group, TLS: c, Secret: secret}
+		return pleach.Config{Group: group, Security: pleach.Security{TLS: c, Secret: secret}}
 	}
 	issued := func(by *testutil.CA, template x509.Certificate) pleach.Config {
 		c := config(t, by.IssueNames(t, &template))
 		c.RootCAs = hostTLS(t, ca, "127.0.0.1").RootCAs // everybody knows the group's authority
 		evil := with(lying(c), nil)
-		evil.HostCertificates = true
+		evil.Security.HostCertificates = true
 		return evil
 	}
 	const here, there = "127.0.0.1", "127.0.0.3"
@@ -227,7 +227,7 @@ func networkTable(t testing.TB) []setting {
 	uris := func(id string) pleach.Config { return with(uriTLS(t, ca, "pleach/web/"+id), nil) }
 	both := func(id string) pleach.Config {
 		c := uris(id)
-		c.HostCertificates = true
+		c.Security.HostCertificates = true
 		return c
 	}
 	unnamed := pleach.Config{Group: "another"}

@@ -49,7 +49,7 @@ const sameTrouble = time.Minute
 
 // note tells why the member does not vote.
 func (v *Vote) note(err error) {
-	now := &trouble{time.Now(), fmt.Errorf("Config.DataDir: %w", err)}
+	now := &trouble{time.Now(), fmt.Errorf("Config.Recovery.DataDir: %w", err)}
 	last := v.trouble.Swap(now)
 	if last == nil || last.err.Error() != now.err.Error() || now.at.Sub(last.at) > sameTrouble {
 		v.Logger.Warn("this member does not vote before its state is saved", "folder", v.Folder.path, "cause", err)

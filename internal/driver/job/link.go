@@ -274,7 +274,7 @@ func (p *Link) wait(ctx context.Context, a *attempt) error {
 }
 
 // EvictStuck reports a process that holds up a call as one that has failed. A process that has
-// never been up may not have started yet: Config.StartTimeout bounds that.
+// never been up may not have started yet: Config.Detection.StartTimeout bounds that.
 func (p *Link) EvictStuck(rank int, why error) {
 	started := false
 	if g := p.group.Load(); g != nil {

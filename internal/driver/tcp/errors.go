@@ -72,7 +72,7 @@ var (
 	// ErrBusy means that too many clients wait for a reply of the member.
 	ErrBusy = errors.New("too many clients wait at this member")
 	// ErrSecret means that one side does not know the secret of the other
-	// (Config.Secret), or that only one side has one.
+	// (Config.Security.Secret), or that only one side has one.
 	ErrSecret = errors.New("the group's secret is missing or differs")
 	// ErrRemoved means that this process is no longer a member.
 	ErrRemoved = errors.New("this process is no longer a member")

@@ -25,8 +25,8 @@ const (
 	GroupMaxMessage = "group's Limits.MaxMessage"
 	// HeartbeatInterval is how often a process sends heartbeats. It must fit twice into
 	// the SuspicionTimeout of others; that is 0 if silence is not suspected.
-	HeartbeatInterval = "HeartbeatInterval"
-	SuspicionTimeout  = "SuspicionTimeout"
+	HeartbeatInterval = "Detection.HeartbeatInterval"
+	SuspicionTimeout  = "Detection.SuspicionTimeout"
 )
 
 // Limits of settings. They keep a request below the limit of the transport.

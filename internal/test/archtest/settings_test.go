@@ -15,10 +15,29 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
-// The page of settings has what the code says of each: the comments of Config, JobConfig and
-// Limits, and the flags of an agent. `make api` writes it anew.
+// The page of settings has what the code says of each: the comments of Config and its groups,
+// and the flags of an agent. `make api` writes it anew.
 
 const settingsPage = "docs/operate/settings.md"
+
+// groups are the fields of Config that are structs, and their types.
+var groups = []string{"Network", "Security", "Detection", "Recovery", "Delivery", "Limits", "Job"}
+
+// maxConfig is how many settings a reader can take in at once.
+const maxConfig = 24
+
+func TestConfigIsGrouped(t *testing.T) {
+	root := parsed(t, os.DirFS("../../.."), ".")
+	for _, of := range append([]string{"Config"}, groups...) {
+		var n int
+		for _, f := range fieldsOf(root, of) {
+			n += len(f.Names)
+		}
+		if n == 0 || n > maxConfig {
+			t.Errorf("%s has %d fields, want 1 to %d: put those that belong together in a group", of, n, maxConfig)
+		}
+	}
+}
 
 func TestSettingsPageIsTheCode(t *testing.T) {
 	fsys := os.DirFS("../../..")
@@ -28,13 +47,15 @@ func TestSettingsPageIsTheCode(t *testing.T) {
 	}
 	root := parsed(t, fsys, ".")
 	want := page
-	for name, rows := range map[string]string{
+	tables := map[string]string{
 		"Config": fieldRows(root, "Config", "Config."),
-		"Job":    fieldRows(root, "JobConfig", "Config.Job."),
-		"Limits": fieldRows(root, "Limits", "Limits."),
 		"agent":  agentRows(parsed(t, fsys, "agent/cmd/pleach")),
-	} {
-		if strings.Count(rows, "\n") < 7 {
+	}
+	for _, group := range groups {
+		tables[group] = fieldRows(root, group, "Config."+group+".")
+	}
+	for name, rows := range tables {
+		if strings.Count(rows, "\n") < 3 {
 			t.Errorf("%d settings of %s", strings.Count(rows, "\n"), name)
 		}
 		if strings.Contains(rows, noComment) {

@@ -65,7 +65,7 @@ func replacement(ctx context.Context, of *pleach.World) (*pleach.World, error) {
 	for _, m := range of.View().Members() {
 		addresses = append(addresses, m.Address)
 	}
-	return pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: of.Rank(), Job: pleach.JobConfig{Respawned: true}})
+	return pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: of.Rank(), Job: pleach.Job{Respawned: true}})
 }
 
 // A process of a job dies, and then its replacement does. Each is replaced, and owns its
@@ -164,7 +164,7 @@ func TestWorldReplacementComesTooLate(t *testing.T) {
 	for _, m := range worlds[1].View().Members() {
 		addresses = append(addresses, m.Address)
 	}
-	_, err = pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: 1, Job: pleach.JobConfig{Respawned: true}, StartTimeout: 50 * time.Second})
+	_, err = pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: 1, Job: pleach.Job{Respawned: true}, Detection: pleach.Detection{StartTimeout: 50 * time.Second}})
 	if err == nil || !strings.Contains(err.Error(), "all processes of the job are gone") || ctx.Err() != nil {
 		t.Errorf("without a job: %v", err)
 	}

@@ -12,8 +12,8 @@ func BenchmarkJoin(b *testing.B) {
 	ca := testutil.NewCA(b)
 	for name, c := range map[string]pleach.Config{
 		"plain":  {},
-		"tls":    {TLS: ca.Config(b, ca)},
-		"secret": {Secret: []byte("0123456789abcdef")},
+		"tls":    {Security: pleach.Security{TLS: ca.Config(b, ca)}},
+		"secret": {Security: pleach.Security{Secret: []byte("0123456789abcdef")}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			first, err := pleach.Create(b.Context(), c)

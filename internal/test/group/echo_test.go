@@ -19,7 +19,7 @@ func TestEchoDeliversOwnBroadcasts(t *testing.T) {
 	defer cancel()
 	var mu sync.Mutex
 	var got []string
-	a, err := pleach.Create(ctx, pleach.Config{Echo: true, OnMessage: func(m pleach.Message) {
+	a, err := pleach.Create(ctx, pleach.Config{Delivery: pleach.Delivery{Echo: true}, OnMessage: func(m pleach.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprintf("%d %q %s %d", m.From, m.Topic, m.Data, m.View))

@@ -72,7 +72,7 @@ func TestFoundersBeginWithOneState(t *testing.T) {
 					config.State = versionedState{states[i], c.versions[i]}
 				}
 				if c.data {
-					config.DataDir = t.TempDir()
+					config.Recovery.DataDir = t.TempDir()
 				}
 				joining.Go(func() {
 					var err error

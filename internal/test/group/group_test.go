@@ -29,8 +29,8 @@ func joinMem(t *testing.T, size int) ([]*pleach.Group, *mem.Network) {
 	groups := make([]*pleach.Group, size)
 	for r := range groups {
 		groups[r] = start(t, pleach.Config{
-			Transport: network.Member(protocol.Rank(r)),
-			Rank:      r, Size: size,
+			Network: pleach.Network{Transport: network.Member(protocol.Rank(r)), Size: size},
+			Rank:    r,
 		})
 	}
 	return groups, network
@@ -61,8 +61,8 @@ func joinTCPThrough(t *testing.T, size int, wrap func(protocol.Rank, transport.T
 			t.Fatal(err)
 		}
 		groups[r] = start(t, pleach.Config{
-			Transport: wrap(protocol.Rank(r), inner),
-			Rank:      r, Size: size,
+			Network: pleach.Network{Transport: wrap(protocol.Rank(r), inner), Size: size},
+			Rank:    r,
 		})
 	}
 	return groups
@@ -293,26 +293,26 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 		{"Addresses", create, pleach.Config{Addresses: addresses}},
 		{"Addresses", join, pleach.Config{Addresses: addresses}},
 		{"Rank", create, pleach.Config{Rank: 1}},
-		{"Size", static, pleach.Config{Addresses: addresses, Size: 3}},
+		{"Network.Size", static, pleach.Config{Addresses: addresses, Network: pleach.Network{Size: 3}}},
 		{"Listen", static, pleach.Config{Addresses: addresses, Listen: "127.0.0.1:0"}},
 		{"Advertise", world, pleach.Config{Addresses: addresses, Advertise: "127.0.0.1:1"}},
 		{"ID", static, pleach.Config{Addresses: addresses, ID: "a"}},
 		{"Static", create, pleach.Config{Static: true}},
 		{"Static", world, pleach.Config{Static: true}},
 		{"AllowMinority", static, pleach.Config{Addresses: addresses, Static: true, AllowMinority: true}},
-		{"Job", static, pleach.Config{Addresses: addresses, Job: pleach.JobConfig{QuorumTimeout: time.Second}}},
-		{"Job", create, pleach.Config{Job: pleach.JobConfig{Network: collective.Network{Inside: collective.Link{Latency: 1}}}}},
-		{"Job.Network", world, pleach.Config{Addresses: addresses, Job: pleach.JobConfig{Network: collective.Network{Inside: collective.Link{Overhead: -1}}}}},
-		{"Job.Network", world, pleach.Config{Addresses: addresses, Job: pleach.JobConfig{Network: collective.Network{Between: collective.Link{Bandwidth: -1}}}}},
-		{"StartTimeout", join, pleach.Config{StartTimeout: time.Second}},
-		{"Detectors", static, pleach.Config{Addresses: addresses, Static: true, Detectors: []detect.Detector{detect.NewFeed()}}},
-		{"HeartbeatInterval", static, pleach.Config{Addresses: addresses, Static: true, HeartbeatInterval: time.Second}},
-		{"HeartbeatInterval", create, pleach.Config{HeartbeatInterval: -1}},
-		{"SuspicionTimeout", static, pleach.Config{Addresses: addresses, Static: true, SuspicionTimeout: time.Second}},
-		{"SuspicionTimeout", create, pleach.Config{HeartbeatInterval: time.Second, SuspicionTimeout: time.Second}},
-		{"Transport", world, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0)}},
-		{"TLS", static, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1, TLS: &tls.Config{}}},
-		{"Rank", static, pleach.Config{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Rank: 1, Size: 1}},
+		{"Job", static, pleach.Config{Addresses: addresses, Job: pleach.Job{QuorumTimeout: time.Second}}},
+		{"Job", create, pleach.Config{Job: pleach.Job{Network: collective.Network{Inside: collective.Link{Latency: 1}}}}},
+		{"Job.Network", world, pleach.Config{Addresses: addresses, Job: pleach.Job{Network: collective.Network{Inside: collective.Link{Overhead: -1}}}}},
+		{"Job.Network", world, pleach.Config{Addresses: addresses, Job: pleach.Job{Network: collective.Network{Between: collective.Link{Bandwidth: -1}}}}},
+		{"Detection.StartTimeout", join, pleach.Config{Detection: pleach.Detection{StartTimeout: time.Second}}},
+		{"Detection", static, pleach.Config{Addresses: addresses, Static: true, Detection: pleach.Detection{Detectors: []detect.Detector{detect.NewFeed()}}}},
+		{"Detection", static, pleach.Config{Addresses: addresses, Static: true, Detection: pleach.Detection{HeartbeatInterval: time.Second}}},
+		{"Detection.HeartbeatInterval", create, pleach.Config{Detection: pleach.Detection{HeartbeatInterval: -1}}},
+		{"Detection", static, pleach.Config{Addresses: addresses, Static: true, Detection: pleach.Detection{SuspicionTimeout: time.Second}}},
+		{"Detection.SuspicionTimeout", create, pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second, SuspicionTimeout: time.Second}}},
+		{"Network.Transport", world, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0)}}},
+		{"Security.TLS", static, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1}, Security: pleach.Security{TLS: &tls.Config{}}}},
+		{"Rank", static, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1}, Rank: 1}},
 		{"OnMessage", inspect, pleach.Config{OnMessage: func(pleach.Message) {}}},
 		{"Listen", create, pleach.Config{Listen: "0.0.0.0:0"}},
 		{"Advertise", create, pleach.Config{Listen: "0.0.0.0:0", Advertise: "0.0.0.0:7000"}},

@@ -88,7 +88,7 @@ func TestPermanentErrorsOfJoin(t *testing.T) {
 	unsigned := testutil.NewCA(t).Issue(t)
 	unsigned.CA = ca.Issue(t).CA
 	plain := founder(t, pleach.Config{Group: "web"})
-	secure := founder(t, pleach.Config{Group: "web", TLS: credentials(ca.Issue(t))})
+	secure := founder(t, pleach.Config{Group: "web", Security: pleach.Security{TLS: credentials(ca.Issue(t))}})
 	for name, test := range map[string]struct {
 		config pleach.Config
 		seed   string
@@ -97,16 +97,16 @@ func TestPermanentErrorsOfJoin(t *testing.T) {
 		"no port":       {pleach.Config{Group: "web", Listen: plain}, plain, func(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }},
 		"another group": {pleach.Config{Group: "mail"}, plain, func(err error) bool { return errors.Is(err, tcp.ErrHello) }},
 		"another authority": {
-			pleach.Config{Group: "web", TLS: credentials(testutil.NewCA(t).Issue(t))},
+			pleach.Config{Group: "web", Security: pleach.Security{TLS: credentials(testutil.NewCA(t).Issue(t))}},
 			secure,
 			func(err error) bool { return errors.As(err, new(*tls.CertificateVerificationError)) },
 		},
 		"certificate of another authority": {
-			pleach.Config{Group: "web", TLS: credentials(unsigned)},
+			pleach.Config{Group: "web", Security: pleach.Security{TLS: credentials(unsigned)}},
 			secure,
 			func(err error) bool { return strings.Contains(err.Error(), "remote error: tls") },
 		},
-		"no authority":        {pleach.Config{Group: "web", TLS: &tls.Config{Certificates: credentials(ca.Issue(t)).Certificates}}, secure, func(error) bool { return true }},
+		"no authority":        {pleach.Config{Group: "web", Security: pleach.Security{TLS: &tls.Config{Certificates: credentials(ca.Issue(t)).Certificates}}}, secure, func(error) bool { return true }},
 		"no port in the seed": {pleach.Config{Group: "web"}, "127.0.0.1", func(err error) bool { return errors.As(err, new(*net.AddrError)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,16 +157,16 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 	host, _, _ := net.SplitHostPort(address)
 	for name, call := range map[string]func(context.Context) (*pleach.Group, error){
 		"Start": func(ctx context.Context) (*pleach.Group, error) {
-			return pleach.Start(ctx, pleach.Config{Addresses: []string{address}, TLS: config})
+			return pleach.Start(ctx, pleach.Config{Addresses: []string{address}, Security: pleach.Security{TLS: config}})
 		},
 		"Create": func(ctx context.Context) (*pleach.Group, error) {
-			return pleach.Create(ctx, pleach.Config{Listen: address, TLS: config})
+			return pleach.Create(ctx, pleach.Config{Listen: address, Security: pleach.Security{TLS: config}})
 		},
 		"Join": func(ctx context.Context) (*pleach.Group, error) {
-			return pleach.Join(ctx, pleach.Config{Listen: "0.0.0.0:0", Advertise: address, TLS: config}, "127.0.0.1:1")
+			return pleach.Join(ctx, pleach.Config{Listen: "0.0.0.0:0", Advertise: address, Security: pleach.Security{TLS: config}}, "127.0.0.1:1")
 		},
 		"no certificate": func(ctx context.Context) (*pleach.Group, error) {
-			return pleach.Create(ctx, pleach.Config{Listen: address, TLS: &tls.Config{RootCAs: config.RootCAs}})
+			return pleach.Create(ctx, pleach.Config{Listen: address, Security: pleach.Security{TLS: &tls.Config{RootCAs: config.RootCAs}}})
 		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -184,7 +184,7 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 	}
 	named := config.Clone()
 	named.ServerName = "192.0.2.7" // all members dial by this name
-	g, err := pleach.Create(t.Context(), pleach.Config{Listen: address, TLS: named})
+	g, err := pleach.Create(t.Context(), pleach.Config{Listen: address, Security: pleach.Security{TLS: named}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,14 +246,14 @@ func TestTriesAgainWhenFolderHasRoom(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	if g, err := pleach.Create(t.Context(), pleach.Config{DataDir: dir, Logger: slog.New(full)}); err == nil {
+	if g, err := pleach.Create(t.Context(), pleach.Config{Recovery: pleach.Recovery{DataDir: dir}, Logger: slog.New(full)}); err == nil {
 		_ = g.Abort()
 		t.Fatal("a member that could not save its vote")
 	}
 	if err := os.RemoveAll(blocked); err != nil {
 		t.Fatal(err)
 	}
-	g, err := pleach.Create(t.Context(), pleach.Config{DataDir: dir})
+	g, err := pleach.Create(t.Context(), pleach.Config{Recovery: pleach.Recovery{DataDir: dir}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,8 +273,8 @@ func TestSettingErrorHasItsCause(t *testing.T) {
 		config pleach.Config
 		cause  error
 	}{
-		"DataDir":    {pleach.Config{DataDir: filepath.Join(file, "dir")}, syscall.ENOTDIR},
-		"SecretFile": {pleach.Config{SecretFile: file + "-absent"}, fs.ErrNotExist},
+		"DataDir":    {pleach.Config{Recovery: pleach.Recovery{DataDir: filepath.Join(file, "dir")}}, syscall.ENOTDIR},
+		"SecretFile": {pleach.Config{Security: pleach.Security{SecretFile: file + "-absent"}}, fs.ErrNotExist},
 	} {
 		g, err := pleach.Create(t.Context(), c.config)
 		if err == nil {

@@ -79,7 +79,7 @@ func runMember(config string) error {
 // join joins as any program does, unless faults are asked for.
 func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	if c.Faults == "" && c.Resets == 0 {
-		return pleach.Start(ctx, pleach.Config{Static: c.Static, SuspicionTimeout: c.suspicionTimeout(), Limits: pleach.Limits{KeepBytes: c.KeepBytes}})
+		return pleach.Start(ctx, pleach.Config{Static: c.Static, Detection: pleach.Detection{SuspicionTimeout: c.suspicionTimeout()}, Limits: pleach.Limits{KeepBytes: c.KeepBytes}})
 	}
 	place, err := bootstrap.Detect(os.Getenv)
 	if err != nil {
@@ -105,9 +105,9 @@ func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	go func() { _ = bad.Run(ctx, script) }()
 	return pleach.Start(ctx, pleach.Config{
 		Group: place.Group, Addresses: place.Addresses, Rank: int(place.Rank),
-		Transport:        bad.Wrap(place.Rank, inner),
-		SuspicionTimeout: c.suspicionTimeout(),
-		Limits:           pleach.Limits{KeepBytes: c.KeepBytes},
+		Network:   pleach.Network{Transport: bad.Wrap(place.Rank, inner)},
+		Detection: pleach.Detection{SuspicionTimeout: c.suspicionTimeout()},
+		Limits:    pleach.Limits{KeepBytes: c.KeepBytes},
 	})
 }
 

@@ -46,7 +46,7 @@ func TestViewNotices(t *testing.T) {
 	defer cancel()
 	config := func() (pleach.Config, *counted) {
 		c := &counted{streams: make(map[string][]string)}
-		return pleach.Config{Listen: "127.0.0.1:0", OnMessage: c.take, Echo: true, ViewNotices: true}, c
+		return pleach.Config{Listen: "127.0.0.1:0", OnMessage: c.take, Delivery: pleach.Delivery{Echo: true}, ViewNotices: true}, c
 	}
 	first, a := config()
 	g, err := pleach.Create(ctx, first)

@@ -38,7 +38,7 @@ func outpacedAs(t *testing.T, c pleach.Config, beside func(slow *pleach.Group)) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = sender.Abort() })
-	c.ID, c.Limits, c.Rejoin = "slow", limits, true
+	c.ID, c.Limits, c.Recovery.Rejoin = "slow", limits, true
 	slow, err = pleach.Join(t.Context(), c, sender.Self().Address)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func (f *failures) Handle(_ context.Context, r slog.Record) error {
 func TestComesBackWhenItsFolderDoes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	failed := &failures{Handler: slog.DiscardHandler}
-	sender, slow, _ := outpacedAs(t, pleach.Config{DataDir: dir, Logger: slog.New(failed)}, func(*pleach.Group) {
+	sender, slow, _ := outpacedAs(t, pleach.Config{Recovery: pleach.Recovery{DataDir: dir}, Logger: slog.New(failed)}, func(*pleach.Group) {
 		if err := errors.Join(os.Rename(dir, dir+".away"), os.WriteFile(dir, nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}

@@ -38,8 +38,8 @@ func TestJoinComparesSettings(t *testing.T) {
 		{pleach.Config{}, pleach.Config{AllowMinority: true}, "AllowMinority", "true", "false"},
 		{pleach.Config{}, pleach.Config{Limits: pleach.Limits{Overflow: pleach.Drop}}, "Limits.Overflow", "Drop", "Block"},
 		{pleach.Config{}, pleach.Config{State: emptyState{}}, "State", "set", "not set"},
-		{pleach.Config{}, pleach.Config{HeartbeatInterval: time.Second}, "HeartbeatInterval", "1s", "with a SuspicionTimeout of 1.5s"},
-		{pleach.Config{HeartbeatInterval: time.Second}, pleach.Config{}, "SuspicionTimeout", "1.5s", "with a HeartbeatInterval of 1s"},
+		{pleach.Config{}, pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second}}, "Detection.HeartbeatInterval", "1s", "with a SuspicionTimeout of 1.5s"},
+		{pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second}}, pleach.Config{}, "Detection.SuspicionTimeout", "1.5s", "with a HeartbeatInterval of 1s"},
 		{pleach.Config{}, pleach.Config{Limits: pleach.Limits{MaxMessage: 1 << 20}}, "Limits.MaxMessage", "1048576", "1073741824, which the group uses,"},
 		{pleach.Config{Agree: map[string]string{"format": "1", "mine": "x"}}, pleach.Config{Agree: map[string]string{"format": "2"}}, "Agree.format", "2", "1"},
 	} {

@@ -70,9 +70,9 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := pleach.Config{Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner)}
+		c := pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)}}
 		if r == 0 {
-			c.Logger, c.Detectors = log.Logger(), []detect.Detector{feed}
+			c.Logger, c.Detection.Detectors = log.Logger(), []detect.Detector{feed}
 		}
 		groups[r] = start(t, c)
 	}
@@ -153,7 +153,7 @@ func TestOwnErrorsAreNoEvidenceAgainstOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			broken = &faulty{Transport: inner, at: time.Now()}
-			c.Transport, c.Detectors = broken, []detect.Detector{detector}
+			c.Network.Transport, c.Detection.Detectors = broken, []detect.Detector{detector}
 		}
 		groups = append(groups, start(t, c))
 	}

@@ -14,7 +14,7 @@ func TestStuckHandlerHarmsNoMember(t *testing.T) {
 	const size, timeout = 3, 300 * time.Millisecond
 	release := make(chan struct{})
 	groups := joinWhole(t, size, func(c *pleach.Config) {
-		c.SuspicionTimeout = timeout
+		c.Detection.SuspicionTimeout = timeout
 		c.OnMessage = ignore
 		if c.Rank == 1 {
 			c.OnMessage = func(pleach.Message) { <-release }

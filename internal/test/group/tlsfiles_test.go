@@ -60,7 +60,7 @@ func TestCertificatesRotate(t *testing.T) {
 	for i := range dirs {
 		dirs[i] = t.TempDir()
 		writeCredentials(t, dirs[i], old.Issue(t), oldCA)
-		c := pleach.Config{Group: groupName, TLS: tlsFiles(t, dirs[i])}
+		c := pleach.Config{Group: groupName, Security: pleach.Security{TLS: tlsFiles(t, dirs[i])}}
 		if i == 0 {
 			groups = append(groups, member(t)(pleach.Create(t.Context(), c)))
 		} else {
@@ -83,7 +83,7 @@ func TestCertificatesRotate(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		g, err := pleach.Join(ctx, pleach.Config{Group: groupName, TLS: config}, groups[0].Self().Address)
+		g, err := pleach.Join(ctx, pleach.Config{Group: groupName, Security: pleach.Security{TLS: config}}, groups[0].Self().Address)
 		if err == nil {
 			err = g.Close()
 			awaitSize(t, groups, 3)

@@ -26,7 +26,7 @@ func startTraced(t *testing.T, size int) ([]*pleach.Group, *fault.Network) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		groups[r] = start(t, pleach.Config{Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner), SuspicionTimeout: -1})
+		groups[r] = start(t, pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)}, Detection: pleach.Detection{SuspicionTimeout: -1}})
 	}
 	meet(t, groups)
 	return groups, bad

@@ -84,7 +84,7 @@ func TestReceiptAfterStableMembership(t *testing.T) {
 	}
 }
 
-// A Group that joins again by itself (Config.Rejoin) lists the broadcasts of the membership that ended.
+// A Group that joins again by itself (Config.Recovery.Rejoin) lists the broadcasts of the membership that ended.
 func TestReceiptAfterAutomaticRejoin(t *testing.T) {
 	_, slow, _ := outpacedBeside(t, func(slow *pleach.Group) { broadcastAll(t, slow, 3) })
 	for m := range slow.Messages(t.Context()) {

@@ -28,7 +28,7 @@ func joinGuarded(t *testing.T, addresses []string, rank int, group string, p tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, pleach.Config{Group: group, Addresses: addresses, Rank: rank, TLS: config})
+	return start(t, pleach.Config{Group: group, Addresses: addresses, Rank: rank, Security: pleach.Security{TLS: config}})
 }
 
 // guarded is a whole group.
@@ -196,7 +196,7 @@ func TestInsiderInjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := start(t, pleach.Config{Group: groupName, Addresses: addresses, TLS: config, Static: true})
+	target := start(t, pleach.Config{Group: groupName, Addresses: addresses, Security: pleach.Security{TLS: config}, Static: true})
 	insider := attack{
 		Kind: "certificate", Group: groupName, Size: attackedSize, Papers: ca.Issue(t),
 		Target: addresses[0], Attempts: 1, Parallel: 1,

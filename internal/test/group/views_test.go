@@ -124,7 +124,7 @@ func TestMinorityStopsAndRejoins(t *testing.T) {
 		feeds[r] = detect.NewFeed()
 		groups[r] = start(t, pleach.Config{
 			Group: "parted", Addresses: addresses, Rank: r,
-			Transport: bad.Wrap(protocol.Rank(r), inner), Detectors: []detect.Detector{feeds[r]},
+			Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)}, Detection: pleach.Detection{Detectors: []detect.Detector{feeds[r]}},
 		})
 	}
 	meet(t, groups)

@@ -38,8 +38,8 @@ func newWorldOnHosts(t *testing.T, size int, bad *fault.Network, change func(*pl
 			t.Fatal(err)
 		}
 		c := pleach.Config{
-			Group: "job", Addresses: addresses, Rank: r, Transport: bad.Wrap(protocol.Rank(r), inner),
-			SuspicionTimeout: 500 * time.Millisecond, Job: pleach.JobConfig{QuorumTimeout: time.Second},
+			Group: "job", Addresses: addresses, Rank: r, Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)},
+			Detection: pleach.Detection{SuspicionTimeout: 500 * time.Millisecond}, Job: pleach.Job{QuorumTimeout: time.Second},
 		}
 		if change != nil {
 			change(&c)
@@ -154,7 +154,7 @@ func TestWorldOfIsolatedProcesses(t *testing.T) {
 		mine := slices.Clone(addresses)
 		mine[1-r] = closedAddress(t, fmt.Sprintf("127.0.0.%d", 2-r)) // where no process is
 		var err error
-		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Group: "job", Addresses: mine, Rank: r, StartTimeout: 500 * time.Millisecond})
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Group: "job", Addresses: mine, Rank: r, Detection: pleach.Detection{StartTimeout: 500 * time.Millisecond}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func TestWorldAllowsAMinority(t *testing.T) {
 	var log testutil.LogBuffer
 	addresses := []string{closedAddress(t, "127.0.0.1"), closedAddress(t, "127.0.0.2")}
 	w, err := pleach.NewWorld(t.Context(), pleach.Config{
-		Group: "job", Addresses: addresses, StartTimeout: 100 * time.Millisecond, AllowMinority: true, Logger: log.Logger(),
+		Group: "job", Addresses: addresses, Detection: pleach.Detection{StartTimeout: 100 * time.Millisecond}, AllowMinority: true, Logger: log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func newWorlds(t *testing.T, size int, wrap func(protocol.Rank, transport.Transp
 			t.Fatal(err)
 		}
 		w, err := pleach.NewWorld(t.Context(), pleach.Config{
-			Group: "job", Addresses: addresses, Rank: r, Transport: wrap(protocol.Rank(r), inner),
+			Group: "job", Addresses: addresses, Rank: r, Network: pleach.Network{Transport: wrap(protocol.Rank(r), inner)},
 		})
 		if err != nil {
 			t.Fatal(err)

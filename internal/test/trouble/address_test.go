@@ -56,7 +56,7 @@ func TestCase11CostOfDataDir(t *testing.T) {
 		config := func() pleach.Config {
 			c := pleach.Config{Group: "trouble", Listen: freeAddresses(t, "127.0.0.1")[0]}
 			if name == "with" {
-				c.DataDir = t.TempDir()
+				c.Recovery.DataDir = t.TempDir()
 			}
 			return c
 		}

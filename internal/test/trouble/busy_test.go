@@ -31,7 +31,7 @@ func TestBusyHost(t *testing.T) {
 				t.Skip("timeouts of a few scheduler slices hold only where nothing else runs: PLEACH_FULL=1")
 			}
 			groups := start(t, c.members, func(config *pleach.Config) {
-				config.HeartbeatInterval, config.SuspicionTimeout = c.interval, c.timeout
+				config.Detection.HeartbeatInterval, config.Detection.SuspicionTimeout = c.interval, c.timeout
 			})
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			ctx, stop := context.WithCancel(t.Context())

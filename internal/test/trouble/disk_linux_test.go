@@ -35,7 +35,7 @@ func busyDisk(t *testing.T, folder string) (release func()) {
 func groupWithFolders(t *testing.T, n int) (members []*pleach.Group, folders []string) {
 	t.Helper()
 	for i := range n {
-		c := pleach.Config{Group: "trouble", ID: fmt.Sprint("m", i), DataDir: t.TempDir()}
+		c := pleach.Config{Group: "trouble", ID: fmt.Sprint("m", i), Recovery: pleach.Recovery{DataDir: t.TempDir()}}
 		var g *pleach.Group
 		var err error
 		if i == 0 {
@@ -47,7 +47,7 @@ func groupWithFolders(t *testing.T, n int) (members []*pleach.Group, folders []s
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = g.Abort() })
-		members, folders = append(members, g), append(folders, c.DataDir)
+		members, folders = append(members, g), append(folders, c.Recovery.DataDir)
 	}
 	for _, g := range members {
 		awaitSize(t, g, n)

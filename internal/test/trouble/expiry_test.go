@@ -32,7 +32,7 @@ func TestCase45CertificateExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &testutil.LogBuffer{}
-	g, err := pleach.Create(t.Context(), pleach.Config{Group: "trouble", TLS: config, Logger: log.Logger()})
+	g, err := pleach.Create(t.Context(), pleach.Config{Group: "trouble", Security: pleach.Security{TLS: config}, Logger: log.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

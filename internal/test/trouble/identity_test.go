@@ -178,7 +178,7 @@ func TestCase9ReplaceALiveProcess(t *testing.T) {
 		groups := grow(t, size, func(string) pleach.Config { return pleach.Config{} })
 		founder := groups[0]
 		began := time.Now()
-		g, err := pleach.Join(t.Context(), pleach.Config{Group: "trouble", ID: founder.Self().ID, Replace: true}, founder.Self().Address)
+		g, err := pleach.Join(t.Context(), pleach.Config{Group: "trouble", ID: founder.Self().ID, Recovery: pleach.Recovery{Replace: true}}, founder.Self().Address)
 		if err != nil {
 			t.Fatal(err)
 		}

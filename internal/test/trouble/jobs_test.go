@@ -45,8 +45,11 @@ func runProgram(program func(context.Context, *pleach.World) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	w, err := pleach.NewWorld(ctx, pleach.Config{
-		SuspicionTimeout: durationOf("PLEACH_TROUBLE_SUSPICION"), StartTimeout: durationOf("PLEACH_TROUBLE_START"),
-		Job: pleach.JobConfig{QuorumTimeout: durationOf("PLEACH_TROUBLE_QUORUM")},
+		Detection: pleach.Detection{
+			SuspicionTimeout: durationOf("PLEACH_TROUBLE_SUSPICION"),
+			StartTimeout:     durationOf("PLEACH_TROUBLE_START"),
+		},
+		Job: pleach.Job{QuorumTimeout: durationOf("PLEACH_TROUBLE_QUORUM")},
 	})
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func init() { testutil.PlayRole(memberRole, memberConfig.run) }
 // other member in a view.
 func (c memberConfig) run() {
 	config := pleach.Config{
-		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect, DataDir: c.DataDir, SuspicionTimeout: c.SuspicionTimeout,
+		Group: "trouble", Listen: c.Listen, ID: c.ID, Expect: c.Expect, Recovery: pleach.Recovery{DataDir: c.DataDir}, Detection: pleach.Detection{SuspicionTimeout: c.SuspicionTimeout},
 		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	}
 	if c.Version != 0 {

@@ -38,13 +38,15 @@ func (r readerConfig) run() {
 		fmt.Println(stream, text)
 	}
 	c := pleach.Config{
-		Group: "trouble", ID: "reader", Rejoin: true, Topics: []string{"topic"},
-		Handlers: map[string]func(context.Context, pleach.Request) ([]byte, error){
-			"echo": func(_ context.Context, r pleach.Request) ([]byte, error) { return r.Data, nil },
+		Group: "trouble", ID: "reader", Recovery: pleach.Recovery{Rejoin: true}, Delivery: pleach.Delivery{
+			Topics: []string{"topic"},
+			Handlers: map[string]func(context.Context, pleach.Request) ([]byte, error){
+				"echo": func(_ context.Context, r pleach.Request) ([]byte, error) { return r.Data, nil },
+			},
 		},
 	}
 	if r.Handler {
-		c.Topics, c.OnMessage = nil, func(m pleach.Message) { tell(strings.ToUpper("all"+m.Topic), m) }
+		c.Delivery.Topics, c.OnMessage = nil, func(m pleach.Message) { tell(strings.ToUpper("all"+m.Topic), m) }
 	}
 	g, err := pleach.Join(ctx, c, r.Seed)
 	if err != nil {

@@ -241,7 +241,7 @@ func TestCase35WaitingBroadcasts(t *testing.T) {
 // Case 41: the data folder of a member is in use by another process. It is refused at once,
 // by name, and trying again does not help.
 func TestCase41FolderInUse(t *testing.T) {
-	c := pleach.Config{Group: "trouble", ID: "one", DataDir: t.TempDir()}
+	c := pleach.Config{Group: "trouble", ID: "one", Recovery: pleach.Recovery{DataDir: t.TempDir()}}
 	first, err := pleach.Create(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestCase41FolderInUse(t *testing.T) {
 	began := time.Now()
 	_, err = pleach.Join(t.Context(), c, first.Self().Address)
 	var join *pleach.JoinError
-	if !errors.As(err, &join) || !join.Permanent || !strings.Contains(err.Error(), c.DataDir) || !strings.Contains(err.Error(), "in use") {
+	if !errors.As(err, &join) || !join.Permanent || !strings.Contains(err.Error(), c.Recovery.DataDir) || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("%v", err)
 	}
 	if took := time.Since(began); took > time.Second {

@@ -97,14 +97,14 @@ func expectNoChange(t *testing.T, groups []*pleach.Group, view uint64) {
 // with what is missing, and is no member that others cannot dial.
 func TestCase14CertificateWithoutTheHost(t *testing.T) {
 	ca := testutil.NewCA(t)
-	groups := grow(t, 2, func(string) pleach.Config { return pleach.Config{TLS: ca.Config(t, ca)} })
+	groups := grow(t, 2, func(string) pleach.Config { return pleach.Config{Security: pleach.Security{TLS: ca.Config(t, ca)}} })
 	view := groups[0].View().Number
 	for name, c := range map[string]*tls.Config{
 		"another host":   certificateFor(t, ca, "", net.IPv4(10, 9, 8, 7)),
 		"another member": certificateFor(t, ca, "member-0", net.IPv4(127, 0, 0, 1)),
 	} {
 		began := time.Now()
-		_, err := pleach.Join(t.Context(), pleach.Config{Group: "trouble", ID: "joiner", TLS: c}, groups[0].Self().Address)
+		_, err := pleach.Join(t.Context(), pleach.Config{Group: "trouble", ID: "joiner", Security: pleach.Security{TLS: c}}, groups[0].Self().Address)
 		var wrong *pleach.CertificateError
 		if !errors.As(err, &wrong) || wrong.ID != "joiner" || wrong.Host != "127.0.0.1" || len(wrong.ValidFor) == 0 {
 			t.Errorf("%s: %v", name, err)
@@ -119,18 +119,18 @@ func TestCase14CertificateWithoutTheHost(t *testing.T) {
 func TestCase15PermanentErrorsAreReturnedAtOnce(t *testing.T) {
 	ca := testutil.NewCA(t)
 	plain := grow(t, 1, func(string) pleach.Config { return pleach.Config{} })[0].Self().Address
-	secret := grow(t, 1, func(string) pleach.Config { return pleach.Config{Secret: groupSecret} })[0].Self().Address
-	secure := grow(t, 1, func(string) pleach.Config { return pleach.Config{TLS: ca.Config(t, ca)} })[0].Self().Address
+	secret := grow(t, 1, func(string) pleach.Config { return pleach.Config{Security: pleach.Security{Secret: groupSecret}} })[0].Self().Address
+	secure := grow(t, 1, func(string) pleach.Config { return pleach.Config{Security: pleach.Security{TLS: ca.Config(t, ca)}} })[0].Self().Address
 	for name, test := range map[string]struct {
 		seed   string
 		config pleach.Config
 		want   error
 	}{
 		"another group":     {plain, pleach.Config{Group: "other"}, tcp.ErrHello},
-		"another authority": {secure, pleach.Config{Group: "trouble", TLS: ca.Config(t, testutil.NewCA(t))}, nil},
+		"another authority": {secure, pleach.Config{Group: "trouble", Security: pleach.Security{TLS: ca.Config(t, testutil.NewCA(t))}}, nil},
 		"no secret":         {secret, pleach.Config{Group: "trouble"}, tcp.ErrSecret},
-		"another secret":    {secret, pleach.Config{Group: "trouble", Secret: []byte("another of 16 bytes")}, tcp.ErrSecret},
-		"secret of its own": {plain, pleach.Config{Group: "trouble", Secret: groupSecret}, tcp.ErrSecret},
+		"another secret":    {secret, pleach.Config{Group: "trouble", Security: pleach.Security{Secret: []byte("another of 16 bytes")}}, tcp.ErrSecret},
+		"secret of its own": {plain, pleach.Config{Group: "trouble", Security: pleach.Security{Secret: groupSecret}}, tcp.ErrSecret},
 		"no port":           {plain, pleach.Config{Group: "trouble", Listen: plain}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -185,8 +185,10 @@ func TestCase27ClaimsNeedProof(t *testing.T) {
 		config  func(id string) pleach.Config
 		insider *tls.Config
 	}{
-		"secret":      {func(string) pleach.Config { return pleach.Config{Secret: groupSecret} }, nil},
-		"certificate": {func(id string) pleach.Config { return pleach.Config{TLS: certificateFor(t, ca, id, loopback)} }, certificateFor(t, ca, "member-9", loopback)},
+		"secret": {func(string) pleach.Config { return pleach.Config{Security: pleach.Security{Secret: groupSecret}} }, nil},
+		"certificate": {func(id string) pleach.Config {
+			return pleach.Config{Security: pleach.Security{TLS: certificateFor(t, ca, id, loopback)}}
+		}, certificateFor(t, ca, "member-9", loopback)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			groups := grow(t, 4, test.config)
@@ -219,7 +221,9 @@ func TestCase27ClaimsNeedProof(t *testing.T) {
 func TestCase27InsiderCannotTakeAnotherID(t *testing.T) {
 	ca := testutil.NewCA(t)
 	loopback := net.IPv4(127, 0, 0, 1)
-	groups := grow(t, 3, func(id string) pleach.Config { return pleach.Config{TLS: certificateFor(t, ca, id, loopback)} })
+	groups := grow(t, 3, func(id string) pleach.Config {
+		return pleach.Config{Security: pleach.Security{TLS: certificateFor(t, ca, id, loopback)}}
+	})
 	view, seed := groups[0].View().Number, groups[0].Self().Address
 	join := func() []byte {
 		// Join itself would refuse: the attacker listens as member-9, and asks as member-1.

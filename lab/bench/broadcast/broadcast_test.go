@@ -124,7 +124,7 @@ func (f *firstFrame) Send(_ protocol.Rank, frame []byte) error {
 func TestFramesAreAsLongAsPleachs(t *testing.T) {
 	for _, size := range []int{1, 64, segmentSize, segmentSize + 1} {
 		f := new(firstFrame)
-		g, err := pleach.Start(t.Context(), pleach.Config{Transport: f, Size: 2})
+		g, err := pleach.Start(t.Context(), pleach.Config{Network: pleach.Network{Transport: f, Size: 2}})
 		if err != nil {
 			t.Fatal(err)
 		}

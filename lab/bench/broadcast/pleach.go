@@ -26,8 +26,8 @@ func startPleach(s memberConfig, r *receiver) (member, error) {
 	}
 	var started atomic.Pointer[pleach.Group]
 	group, err := pleach.Start(context.Background(), pleach.Config{
-		Transport: transport,
-		Rank:      s.rank, Size: len(s.addresses),
+		Network: pleach.Network{Transport: transport, Size: len(s.addresses)},
+		Rank:    s.rank,
 		OnMessage: func(m pleach.Message) {
 			r.take(m.Data)
 			if g := started.Load(); g != nil {

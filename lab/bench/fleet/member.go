@@ -63,8 +63,11 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	limits := r.config.limits()
 	f, err := fleet.Join(ctx, fleet.Config{
 		Name: "bench", Zone: s.name, Seeds: seeds, KeepBytes: limits.KeepBytes,
-		Group:    pleach.Config{ID: id, Listen: listen, HeartbeatInterval: zoneHeartbeat, Limits: limits},
-		Backbone: pleach.Config{HeartbeatInterval: backboneHeartbeat, SuspicionTimeout: 5 * backboneHeartbeat, Dial: r.wan.dial(s.host)},
+		Group: pleach.Config{ID: id, Listen: listen, Detection: pleach.Detection{HeartbeatInterval: zoneHeartbeat}, Limits: limits},
+		Backbone: pleach.Config{Detection: pleach.Detection{
+			HeartbeatInterval: backboneHeartbeat,
+			SuspicionTimeout:  5 * backboneHeartbeat,
+		}, Network: pleach.Network{Dial: r.wan.dial(s.host)}},
 	})
 	if err != nil {
 		return nil, err

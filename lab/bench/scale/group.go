@@ -60,7 +60,7 @@ func (g *group) start(ctx context.Context, rank int) (*pleach.Group, error) {
 		return nil, err
 	}
 	return pleach.Start(ctx, pleach.Config{
-		Group: groupName, Transport: t, Addresses: g.network.addresses(), Rank: rank,
+		Group: groupName, Network: pleach.Network{Transport: t}, Addresses: g.network.addresses(), Rank: rank,
 		OnMessage: func(m pleach.Message) {
 			if arrived := g.arrived.Load(); arrived != nil && m.Lost == 0 {
 				(*arrived)(rank, m.Data)

@@ -14,7 +14,7 @@ import (
 // Serve is one process of a job: it sorts as pleach sort does, and prints each phase to
 // standard error.
 func Serve(ctx context.Context, output, input string) error {
-	w, err := pleach.NewWorld(ctx, pleach.Config{Job: pleach.JobConfig{LogBytes: math.MaxInt}})
+	w, err := pleach.NewWorld(ctx, pleach.Config{Job: pleach.Job{LogBytes: math.MaxInt}})
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (c *collectiveCalibration) String() string {
 	for _, choice := range calibrate.Choices(c.network(), c.tasks, c.hosts) {
 		fmt.Fprintf(&b, "  %-10s %8d %12v %12v  %s\n", choice.Collective, choice.Bytes, cli.Micro(choice.Predicted), cli.Micro(choice.OneLevel), choice.Algorithm)
 	}
-	fmt.Fprintf(&b, "in a program, the same on all processes: pleach.Config{Job: pleach.JobConfig{Network: %s}}\n\n", networkText(c.network()))
+	fmt.Fprintf(&b, "in a program, the same on all processes: pleach.Config{Job: pleach.Job{Network: %s}}\n\n", networkText(c.network()))
 	return b.String()
 }
 

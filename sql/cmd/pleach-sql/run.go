@@ -140,11 +140,11 @@ func ofQuery(err error) bool {
 // newWorld is the job of the launcher, or one process alone.
 func newWorld(ctx context.Context) (*pleach.World, error) {
 	// What is sent is in memory anyway, so the log may be as long as that.
-	config := pleach.Config{Job: pleach.JobConfig{LogBytes: math.MaxInt}}
+	config := pleach.Config{Job: pleach.Job{LogBytes: math.MaxInt}}
 	w, err := pleach.NewWorld(ctx, config)
 	if _, ok := errors.AsType[*bootstrap.NotFoundError](err); ok {
 		config.Addresses = []string{"127.0.0.1:1"}
-		config.Transport = mem.NewNetwork(1, mem.Config{}).Member(0)
+		config.Network.Transport = mem.NewNetwork(1, mem.Config{}).Member(0)
 		return pleach.NewWorld(ctx, config)
 	}
 	return w, err
