@@ -202,7 +202,7 @@ func run(ctx context.Context, args []string) error {
 	config := pleach.Config{
 		Group: "flags", Listen: *listen, Expect: options.NArg(),
 		Recovery: pleach.Recovery{DataDir: *data, Rejoin: true},
-		State: t, OnMessage: t.receive, CurrentNotices: true,
+		State:    t, OnMessage: t.receive, CurrentNotices: true,
 		Meta: *version, Agree: map[string]string{"format": format},
 		Logger: slog.Default(),
 	}
