@@ -201,10 +201,9 @@ func run(ctx context.Context, args []string) error {
 	t := &table{flags: make(map[string]setting)}
 	config := pleach.Config{
 		Group: "flags", Listen: *listen, Expect: options.NArg(),
-		Recovery: pleach.Recovery{DataDir: *data, Rejoin: true},
-		State:    t, OnMessage: t.receive, CurrentNotices: true,
+		State: t, OnMessage: t.receive, CurrentNotices: true,
 		Meta: *version, Agree: map[string]string{"format": format},
-		Logger: slog.Default(),
+		Recovery: pleach.Recovery{DataDir: *data, Rejoin: true}, Logger: slog.Default(),
 	}
 	if *certificates != "" {
 		file := func(name string) string { return filepath.Join(*certificates, name) }
