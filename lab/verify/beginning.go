@@ -52,11 +52,14 @@ func (c *checker) groups() (n int) {
 }
 
 // checkBeginnings: all processes of a group have got the same initial state, the one with the
-// highest version of those that have begun it. It returns how many states were compared.
+// highest version of those that have begun it and have not died before the first one had its state:
+// a state that only they had is lost, and the others begin with theirs. It returns how many states
+// were compared.
 func (c *checker) checkBeginnings() (n int) {
 	for group := range c.groups() {
 		var first *Event
 		var firstBy string
+		var settled uint64 // the first view in which a process had its state
 		for _, h := range c.histories {
 			for i := range h.events {
 				e := &h.events[i]
@@ -64,6 +67,9 @@ func (c *checker) checkBeginnings() (n int) {
 					continue
 				}
 				n++
+				if view := h.viewAt(i); settled == 0 || view < settled {
+					settled = view
+				}
 				if first == nil {
 					first, firstBy = e, h.process
 				} else if first.From != e.From {
@@ -75,12 +81,23 @@ func (c *checker) checkBeginnings() (n int) {
 			continue
 		}
 		for _, h := range c.histories {
-			if version := h.founded(uint64(group)*groupViews + 1); h.group == group && version > first.Seq {
+			version := h.founded(uint64(group)*groupViews + 1)
+			if h.group == group && version > first.Seq && h.viewAt(len(h.events)) >= settled {
 				c.violated("a group begins with the newest state", first.At, []string{h.process, firstBy}, "%s begins with version %d of %s, but %s has begun the group with version %d", firstBy, first.Seq, first.From, h.process, version)
 			}
 		}
 	}
 	return n
+}
+
+// viewAt returns the number of the view that a process was in at an event.
+func (h *history) viewAt(event int) (view uint64) {
+	for _, e := range h.events[:event] {
+		if e.Type == evView {
+			view = e.View
+		}
+	}
+	return view
 }
 
 // founded returns the version that a process has offered, if it was in a view, the first of its

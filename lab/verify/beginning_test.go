@@ -36,6 +36,31 @@ func TestRulesOfBeginnings(t *testing.T) {
 	}
 }
 
+// A process with a newer state that dies before another one has its state does not count.
+func TestNewestStateIsLostWithItsProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		last       uint64 // view of the process with the newest state
+		violations int
+	}{"dies before": {1, 0}, "lives": {2, 1}} {
+		h := begun()[:2]
+		for i := range h {
+			later := h[i].events[1]
+			later.View = 2
+			h[i].events = slices.Insert(h[i].events, 2, later)
+		}
+		self := Member{2, "m2", 1}
+		newest := &history{process: "m2#1", events: []Event{{Type: evOffer, At: 1, Seq: 9}}}
+		for view := range c.last {
+			newest.events = append(newest.events, Event{Type: evView, At: 2, View: view + 1, Self: &self})
+		}
+		checked := &checker{histories: append(h, newest)}
+		checked.checkBeginnings()
+		if len(checked.violations) != c.violations {
+			t.Errorf("%s: %v, want %d violations", name, checked.violations, c.violations)
+		}
+	}
+}
+
 // A key that was written is found, and a read is not older than what was written before it.
 func TestRulesOfKeys(t *testing.T) {
 	keys := func() []*history {
