@@ -73,20 +73,24 @@ type Config struct {
 	// has is not compared. Names and values have 1 KiB together at most. If nil, there are none.
 	Agree map[string]string
 
-	// OnMessage is called with each message instead of [Group.Messages] yielding
-	// it: in the same order, one at a time, on the goroutine that received it. It gets the
+	// OnMessage is called with each message and error that [Group.Messages] would yield, instead:
+	// in the same order, one at a time, on the goroutine that received it. It gets the
 	// messages of every topic, too, in one order with the others of their sender.
 	// That is the fastest way to receive. A slow function delays what this member
 	// receives, credits included. A function that broadcasts more than a window is
 	// blocked until its context ends, so it leaves that to another goroutine. It must
 	// not call Close or Abort. If nil, Messages yields them.
-	OnMessage func(Message)
-	// CurrentNotices puts a marker before the messages of each membership that says that the
-	// program is current ([Message.Current]).
-	CurrentNotices bool
-	// ViewNotices has OnMessage called where each view begins ([Message.Begins]), after all
-	// messages of the views before. If false, it is not called there.
-	ViewNotices bool
+	OnMessage func(m Message, err error)
+	// OnCurrent is called once in each membership, by OnMessage's goroutine or by one that receives
+	// from [Group.Messages], when the program is current: it has the [*GapError], if there is one, its
+	// State is restored, and all messages of the view and of later ones follow. If nil, it is not
+	// called.
+	OnCurrent func()
+	// OnView is called by OnMessage's goroutine where each view begins, after all messages of the
+	// views before and before all of its own: first with the first view of each membership. It needs
+	// OnMessage. Without it, [Group.Views] yields the views, in no order with messages. If nil, it
+	// is not called.
+	OnView func(View)
 	// Delivery selects what this process receives from its first view on.
 	Delivery Delivery
 
@@ -221,8 +225,8 @@ type Recovery struct {
 	Replace bool
 	// Rejoin makes this process join again automatically when the others have removed it
 	// ([ErrEvicted]), and when it has left because its program was too slow ([ErrTooSlow])
-	// and receives again. The [Group] continues, with handlers and subscriptions, and a marker
-	// among its messages shows where some may be missing ([Message.Gap]). Meanwhile calls that
+	// and receives again. The [Group] continues, with handlers and subscriptions, and a [*GapError]
+	// among its messages shows where some may be missing. Meanwhile calls that
 	// need a membership return an error with the reason, and so does [View.Err]. If false, the
 	// group ends then ([Group.Err]), until [Group.Rejoin].
 	Rejoin bool
@@ -340,7 +344,7 @@ const (
 	// Block throttles the senders: Broadcast blocks, and no message is lost.
 	Block Overflow = iota
 	// Drop lets the senders go on. A member that falls further behind than KeepBytes
-	// loses messages and is told in [Message.Lost]. All members use the same.
+	// loses messages, and gets a [*LostError]. All members use the same.
 	Drop
 )
 
@@ -399,8 +403,8 @@ func (c *Config) check(m mode) error {
 		{"Agree", len(c.Agree) > 0, group, "is for groups with views, except jobs"},
 		{"Agree", agreeBytes(c.Agree) > maxAgree, false, fmt.Sprintf("is too long: at most %d bytes", maxAgree)},
 		{"OnMessage", c.OnMessage != nil, member, "has no effect"},
-		{"CurrentNotices", c.CurrentNotices, !static, "is for groups with views"},
-		{"ViewNotices", c.ViewNotices, c.OnMessage != nil && c.State == nil && !static, "is for OnMessage, in a group with views and without State"},
+		{"OnCurrent", c.OnCurrent != nil, !static && m != modeInspect, "is for groups with views"},
+		{"OnView", c.OnView != nil, c.OnMessage != nil && c.State == nil && !static, "is for OnMessage, in a group with views and without State"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, views, "has no effect: a static group never stops"},
 		{"Logger", c.Logger != nil, member, "has no effect"},

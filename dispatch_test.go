@@ -94,7 +94,7 @@ func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
 	var count atomic.Int64
 	g, err := Start(t.Context(), Config{
 		Network: Network{Transport: nowhere{}, Size: 2}, Rank: 0,
-		OnMessage: func(Message) { count.Add(1) },
+		OnMessage: func(Message, error) { count.Add(1) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,10 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	for m := range first.Messages(ctx) {
+	for m, err := range first.Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Printf("from rank %d: %s\n", m.From, m.Data)
 		break
 	}
@@ -103,7 +106,10 @@ func ExampleStart() {
 	if err := groups[1].Broadcast(ctx, []byte("flush the cache")); err != nil {
 		log.Fatal(err)
 	}
-	for m := range groups[2].Messages(ctx) {
+	for m, err := range groups[2].Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Printf("from rank %d: %s\n", m.From, m.Data)
 		break
 	}
@@ -188,9 +194,9 @@ func ExampleGroup_Rejoin() {
 		log.Fatal(err)
 	}
 	go func() { _ = first.Broadcast(ctx, []byte("hello")) }()
-	for m := range second.Messages(ctx) {
-		if m.Gap != nil {
-			fmt.Println("missing from view", m.Gap.From)
+	for m, err := range second.Messages(ctx) {
+		if gap := new(pleach.GapError); errors.As(err, &gap) {
+			fmt.Println("missing from view", gap.From)
 			continue
 		}
 		fmt.Println(string(m.Data))
@@ -352,7 +358,10 @@ func ExampleGroup_Send() {
 	if err := second.Send(ctx, first.Self(), []byte("your shard has moved")); err != nil {
 		log.Fatal(err)
 	}
-	for m := range first.Messages(ctx) {
+	for m, err := range first.Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Printf("from rank %d, direct %t: %s\n", m.From, m.Direct, m.Data)
 		break
 	}
@@ -384,7 +393,10 @@ func ExampleGroup_Subscribe() {
 			log.Fatal(err)
 		}
 	}
-	for m := range flags.Messages(ctx) {
+	for m, err := range flags.Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Printf("from rank %d to %s: %s\n", m.From, m.Topic, m.Data)
 		break
 	}
@@ -408,7 +420,10 @@ func ExampleGroup_Release() {
 	if err := first.Broadcast(ctx, make([]byte, 1<<20)); err != nil {
 		log.Fatal(err)
 	}
-	for m := range second.Messages(ctx) {
+	for m, err := range second.Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		n, err := io.Discard.Write(m.Data)
 		second.Release(m) // m.Data is not used any more
 		fmt.Println(n, err)
@@ -460,8 +475,10 @@ func ExampleConfig_state() {
 	}
 	defer first.Close()
 	go func() {
-		for range first.Messages(ctx) { // its own are among them
-			counted++
+		for _, err := range first.Messages(ctx) { // its own are among them
+			if err == nil {
+				counted++
+			}
 		}
 	}()
 	for range 3 {

@@ -79,7 +79,7 @@ func newGroup(c Config) *Group {
 
 // enter makes a process that has found its place a member. The unicast channel may be nil,
 // and so is the gap of a first membership.
-func (g *Group) enter(c Config, s *initialState, u member.Unicast, gap *Gap) error {
+func (g *Group) enter(c Config, s *initialState, u member.Unicast, gap *GapError) error {
 	g.topics.mu.Lock() // a subscription is made in one membership or in the other
 	defer g.topics.mu.Unlock()
 	next, err := newSession(g, c, s, u, gap)
@@ -87,7 +87,7 @@ func (g *Group) enter(c Config, s *initialState, u member.Unicast, gap *Gap) err
 		g.unconfirmed.begin(g, next)
 		g.renewed.Notify()
 		if c.OnMessage != nil && next.pending.Load() {
-			go next.dispatch() // notices wait
+			go next.dispatch() // markers wait
 		}
 	}
 	return err

@@ -3,6 +3,7 @@ package pleach
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"sync/atomic"
 
@@ -12,8 +13,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Message is a broadcast of another member, what a member has sent to this one alone, or a
-// notice that broadcasts were lost.
+// Message is a broadcast of another member, or a message of one to this member alone.
 type Message struct {
 	// From is the rank of the member that broadcast or sent it.
 	From int
@@ -27,37 +27,68 @@ type Message struct {
 	Direct bool
 	// Topic is the topic that the message was broadcast to ([Group.Subscribe]). If empty, none.
 	Topic string
-	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: messages
-	// of this member, sent after those that have arrived, are lost, because this
-	// process was cut off or slow for longer than the others keep them
-	// (Config.Limits.KeepBytes). Lost counts them. The notice arrives as soon as the
-	// loss is certain, and before later messages. If it is not known yet how many are
-	// lost, the notice counts at least one, and a second notice the others when the
-	// next message arrives. Only of a sender that this process has received nothing
-	// from since it joined, the count stays a lower bound. It is not known which topics
-	// the lost messages have, so Lost counts those of every topic, and Messages yields the
-	// notice as well as every subscription.
-	Lost uint64
-	// Gap is nil in a message. Otherwise this is a notice, Data is nil and From is -1: this
-	// process was no member for a while, and has joined again (Config.Recovery.Rejoin,
-	// [Group.Rejoin]). It comes after all that was received in the old membership, and
-	// before all of the new one: from Messages and from every subscription, or once to
-	// Config.OnMessage. A [State] is restored after it.
-	Gap *Gap
-	// Begins is nil in a message. Otherwise this is a notice, Data is nil and From is -1: a
-	// view begins here, after all messages of the views before. Only Config.OnMessage gets
-	// it, with Config.ViewNotices, and first of all for the first view of a membership.
-	Begins *View
-	// Current makes this a notice: Data is nil and From is -1. The program is current here: it has
-	// got the notice of a gap, if there was one, and its [State] is restored, if it has one, and
-	// every message of View and of later ones follows. It is the first thing of each membership
-	// with Config.CurrentNotices, also of those that begin a group: from Messages and from every
-	// subscription, or once to Config.OnMessage.
-	Current bool
 
-	position uint64 // in the queue that it was taken from, if it is of the stream; see processed.go
-	begins   bool   // no message: a view begins here; see state.go
-	lease    *stream.Lease
+	lease *stream.Lease
+}
+
+// LostError takes the place of messages of one member that this process lost, because it was cut
+// off or slow for longer than the others keep messages (Config.Limits.KeepBytes). It comes after
+// all messages that the member sent before them, as soon as the loss is certain, and before all
+// later ones. The topics of lost messages are unknown, so [Group.Messages] and every subscription
+// yield it. The loop continues.
+type LostError struct {
+	// From is the rank of the member that broadcast the messages.
+	From int
+	// View is the number of the view in which they were broadcast.
+	View uint64
+	// Count is the number of lost messages, of every topic. While it is unknown, Count is at least
+	// one, and a second LostError counts the others when the next message arrives. If this process
+	// has received nothing from the member since it joined, Count stays a lower bound.
+	Count uint64
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("pleach: lost %d messages of rank %d in view %d", e.Count, e.From, e.View)
+}
+
+// GapError takes the place of all messages that this process may have missed between two of its
+// memberships (Config.Recovery.Rejoin, [Group.Rejoin]). It comes after all messages of the old membership and
+// before all of the new one: once from [Group.Messages] or Config.OnMessage, and once from every
+// subscription. A [State] is restored after it. The loop continues.
+type GapError struct {
+	// From is the last view of the old membership, and To the first of the new one. Messages of
+	// From and of the views between may be missing; no message of To is.
+	From, To uint64
+	// Err is the error that ended the old membership: an [*EvictedError], or [ErrTooSlow].
+	Err error
+}
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("pleach: messages of views %d to %d may be missing: %v", e.From, e.To-1, e.Err)
+}
+
+// Unwrap returns the error that ended the old membership.
+func (e *GapError) Unwrap() error { return e.Err }
+
+// item is an element of a queue for the program: a message, or a marker among the messages.
+type item struct {
+	Message            // of a marker: From and View
+	lost     uint64    // > 0: a marker, for a LostError
+	gap      *GapError // not nil: a marker
+	begins   bool      // a marker: View begins here
+	current  bool      // a marker: the program is current here
+	position uint64    // in the queue that it was taken from, if that is of the stream; see progress
+}
+
+// result returns the message, or the error that takes the place of messages.
+func (i *item) result() (Message, error) {
+	switch {
+	case i.gap != nil:
+		return Message{}, i.gap
+	case i.lost > 0:
+		return Message{}, &LostError{From: i.From, View: i.View, Count: i.lost}
+	}
+	return i.Message, nil
 }
 
 // Release says that the program has done with a message: the group may receive another one
@@ -70,47 +101,59 @@ func (g *Group) Release(m Message) {
 	}
 }
 
-// Messages yields what other members broadcast without a topic, and what they send to
-// this one: each message once, the broadcasts of one member in the order in which it made
-// them, and what it has sent in that order. What has a topic is for [Subscription.Messages]. It
-// ends when ctx ends or this process is no longer a member ([Group.Err] says why); with
-// Config.Recovery.Rejoin, it goes on when the process is a member again. If
-// several goroutines receive, each message goes to one of them.
+// Messages yields the broadcasts of other members without a topic, and messages by [Group.Send] to
+// this one: each message once, and both kinds in the order in which their sender made them. Messages
+// with a topic are for [Subscription.Messages]. If several goroutines receive, each message goes to
+// one of them.
+//
+//	for m, err := range group.Messages(ctx) {
+//		if err != nil { // messages are missing here
+//			reload()
+//			continue
+//		}
+//		apply(m)
+//	}
+//	return group.Err()
+//
+// An error is a [*LostError] or a [*GapError], at the place of messages that are missing, and the
+// Message is zero then. Neither ends the loop. It ends without an error when ctx ends or this process
+// is no longer a member: [Group.Err] returns the reason. With Config.Recovery.Rejoin, it continues when the
+// process is a member again.
 //
 // Up to Config.Limits.InboxBytes wait for the caller. Beyond that, messages stay
 // with other members, and arrive later unless those no longer keep them.
-func (g *Group) Messages(ctx context.Context) iter.Seq[Message] {
-	return func(yield func(Message) bool) {
+func (g *Group) Messages(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		g.delivery.progress.Resume()
 		for ctx.Err() == nil {
 			s := g.session()
-			m, err := s.next(ctx)
+			i, err := s.next(ctx)
 			switch {
 			case err != nil && !g.goesOn(ctx, s, &s.prefetched, nil):
 				return
 			case err != nil:
-			case !yield(m):
-				g.delivery.progress.leave(&m)
-				g.session().notePast(&m)
+			case !yield(i.result()):
+				g.delivery.progress.leave(&i)
+				g.session().notePast(&i)
 				return
 			default:
-				g.delivery.progress.done(&m)
-				g.session().notePast(&m)
+				g.delivery.progress.done(&i)
+				g.session().notePast(&i)
 				g.session().noteProcessed()
 			}
 		}
 	}
 }
 
-// next returns the next message, as soon as there is one.
-func (g *session) next(ctx context.Context) (Message, error) {
+// next returns the next message, or marker for an error, as soon as there is one.
+func (g *session) next(ctx context.Context) (item, error) {
 	for {
-		if m, ok := g.prefetched.Next(); ok {
-			if g.forProgram(&m) {
+		if i, ok := g.prefetched.Next(); ok {
+			if g.forProgram(&i) {
 				g.received.Add(1)
-				return m, nil
+				return i, nil
 			}
-			g.progress.done(&m)
+			g.progress.done(&i)
 			g.noteProcessed()
 			continue
 		}
@@ -118,7 +161,7 @@ func (g *session) next(ctx context.Context) (Message, error) {
 			continue // another goroutine has taken them
 		}
 		if err := g.receive(ctx, &g.prefetched, g.arrived, g.prefetch); err != nil {
-			return Message{}, err
+			return item{}, err
 		}
 	}
 }
@@ -140,11 +183,11 @@ func (g *session) prefetch(now protocol.Time) bool {
 	filled := g.prefetched.Fill(func() {
 		g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
 		for range prefetch.Count {
-			m, ok := g.deliverDirect()
+			i, ok := g.deliverDirect()
 			if !ok {
 				break
 			}
-			g.prefetched.Add(m)
+			g.prefetched.Add(i)
 		}
 	})
 	drained := g.config.State == nil && !g.deliverable()
@@ -183,37 +226,40 @@ type delivery struct {
 	noted      uint64        // those that the machine knows of
 	// See dispatch. left says that a step has not prefetched all.
 	pending, dispatching, left atomic.Bool
-	dispatched                 []Message // handed to the handler last, used while dispatching
+	dispatched                 []item // handed to the handler last, used while dispatching
 }
 
 // progress is how far the program has processed the messages of a queue.
 type progress struct{ prefetch.Progress }
 
 // done records that the program has processed a message.
-func (p *progress) done(m *Message) {
-	p.Done(prefetch.Mark{View: m.View, Position: m.position})
+func (p *progress) done(i *item) {
+	p.Done(prefetch.Mark{View: i.View, Position: i.position})
 }
 
 // leave records that a loop was left with a message.
-func (p *progress) leave(m *Message) {
-	p.Leave(prefetch.Mark{View: m.View, Position: m.position})
+func (p *progress) leave(i *item) {
+	p.Leave(prefetch.Mark{View: i.View, Position: i.position})
 }
 
-// notePast notes that the program has got the notice of a gap: View.Err was set until then. A state
-// comes after it.
-func (g *session) notePast(m *Message) {
-	if m.Gap != nil && g.config.State == nil {
-		g.progress.Complete(m.View)
+// notePast notes that the program has got a GapError: View.Err was set until then. A state comes
+// after it.
+func (g *session) notePast(i *item) {
+	if i.gap != nil && g.config.State == nil {
+		g.progress.Complete(i.View)
 		g.changed.Notify()
 	}
 }
 
 // prefetched are messages that wait for the program.
-type prefetched struct{ prefetch.Queue[Message] }
+type prefetched struct{ prefetch.Queue[item] }
 
 // add adds a message of the member.
 func (p *prefetched) add(m *stream.Message) {
-	p.Add(Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Lost: m.Lost, position: m.Position, begins: m.Begins, lease: m.Lease})
+	p.Add(item{
+		Message: Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, lease: m.Lease},
+		lost:    m.Lost, begins: m.Begins, position: m.Position,
+	})
 }
 
 // dispatch calls the program's handler, if it has one, for messages that have
@@ -226,8 +272,8 @@ func (g *session) dispatch() {
 		g.pending.Store(false) // what is left is pending again after the step
 		if g.readyToDispatch() && g.fetch() {
 			for i := range g.dispatched {
-				if m := &g.dispatched[i]; g.forProgram(m) {
-					g.config.OnMessage(*m)
+				if it := &g.dispatched[i]; g.forProgram(it) {
+					g.config.OnMessage(it.result())
 					g.received.Add(1)
 				}
 				g.progress.done(&g.dispatched[i])
@@ -258,7 +304,7 @@ func (g *session) dispatchOwn() {
 }
 
 // readyToDispatch reports whether the program has the state, if there is one. What is left of
-// an earlier membership, and the notice of the gap, come before it.
+// an earlier membership, and the GapError, come before it.
 func (g *session) readyToDispatch() bool {
 	if g.config.State != nil && !g.prefetched.Empty() {
 		g.pending.Store(true) // for what follows

@@ -6,7 +6,6 @@ package pleach
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -18,19 +17,6 @@ import (
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/protocol"
 )
-
-// Gap is what a process may have missed between two memberships.
-type Gap struct {
-	// From is the last view of the old membership, and To the first of the new one. What
-	// was broadcast in From and in the views between may be missing. Nothing of To is.
-	From, To uint64
-	// Err is why the old membership has ended: an [*EvictedError], or [ErrTooSlow].
-	Err error
-}
-
-func (e *Gap) String() string {
-	return fmt.Sprintf("messages of views %d to %d may be missing: %v", e.From, e.To-1, e.Err)
-}
 
 // staying is whether this process goes on after the end of a membership.
 type staying struct {
@@ -170,8 +156,7 @@ func (g *Group) SetSeeds(seeds ...string) {
 // Rejoin makes this process a member again after [ErrEvicted] and [ErrTooSlow]: it aborts
 // the membership that it has, and joins the group with the same ID and address, so that it
 // gets its old rank if that is free. What was given to the group stays: handlers, and
-// subscriptions. [Group.Messages] and each subscription then first yield a notice of what may
-// be missing ([Message.Gap]). With Config.Recovery.Rejoin, a group does all that by itself, and Rejoin
+// subscriptions. [Group.Messages] and each subscription then first yield a [*GapError]. With Config.Recovery.Rejoin, a group does all that by itself, and Rejoin
 // only waits for it. A process that is removed again and again, each time within a minute,
 // waits before it joins: 2 s, then twice as long each time, up to 30 s.
 //
@@ -233,7 +218,7 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if err != nil {
 		return old.replacedMeanwhile(err)
 	}
-	if err := g.enter(c, s, nil, &Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}); err != nil {
+	if err := g.enter(c, s, nil, &GapError{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}); err != nil {
 		return errors.Join(err, s.close())
 	}
 	return nil
@@ -255,7 +240,7 @@ func (g *session) successor() (Config, []string) {
 }
 
 // keepUnread takes what waits for the program out of a member that has ended: the program
-// receives it before the notice of the gap.
+// receives it before the GapError.
 func (g *session) keepUnread() {
 	_ = g.node.Do(func(now protocol.Time) {
 		if g.replica.lacking {
@@ -265,8 +250,8 @@ func (g *session) keepUnread() {
 			for g.stream.Pending() > 0 {
 				g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
 			}
-			for m, ok := g.deliverDirect(); ok; m, ok = g.deliverDirect() {
-				g.prefetched.Add(m)
+			for i, ok := g.deliverDirect(); ok; i, ok = g.deliverDirect() {
+				g.prefetched.Add(i)
 			}
 		})
 		for id, t := range g.topics {
@@ -284,10 +269,10 @@ func (g *session) keepUnread() {
 	}
 }
 
-// announce makes the subscriptions of the group this member's, and puts the notices of a gap
+// announce makes the subscriptions of the group this member's, and puts the markers of a gap
 // and of the first view before what the program receives. It is called before the member
 // begins, with topics locked.
-func (g *session) announce(gap *Gap) {
+func (g *session) announce(gap *GapError) {
 	g.replica.gap = gap
 	g.progress.Begin(g.view.Load().Number, gap != nil || g.replica.lacking, g.config.OnMessage != nil)
 	queues := []*prefetched{&g.prefetched}
@@ -297,31 +282,30 @@ func (g *session) announce(gap *Gap) {
 	}
 	if gap != nil {
 		for _, q := range queues {
-			q.Keep(func() { q.Add(Message{From: -1, View: gap.To, Gap: gap}) })
+			q.Keep(func() { q.Add(item{Message: Message{View: gap.To}, gap: gap}) })
 			q.Drained.Store(false)
 		}
 		g.pending.Store(true)
 	}
-	if g.config.CurrentNotices && !g.replica.lacking {
+	if !g.replica.lacking {
 		g.announceCurrent()
 	}
-	if g.config.ViewNotices {
-		g.prefetched.Keep(func() { g.prefetched.Add(Message{From: -1, View: g.view.Load().Number, begins: true}) })
-		g.prefetched.Drained.Store(false)
-		g.pending.Store(true)
+	if g.config.OnView != nil {
+		g.mark(item{Message: Message{View: g.view.Load().Number}, begins: true})
 	}
 }
 
-// announceCurrent puts the notice that the program is current before what follows.
+// announceCurrent puts the marker for OnCurrent before what follows.
 func (g *session) announceCurrent() {
-	queues := []*prefetched{&g.prefetched}
-	for _, t := range g.topics {
-		queues = append(queues, &t.prefetched)
+	if g.config.OnCurrent != nil {
+		g.mark(item{Message: Message{View: g.view.Load().Number}, current: true})
 	}
-	for _, q := range queues {
-		q.Keep(func() { q.Add(Message{From: -1, View: g.view.Load().Number, Current: true}) })
-		q.Drained.Store(false)
-	}
+}
+
+// mark puts a marker behind what waits for Messages or OnMessage.
+func (g *session) mark(i item) {
+	g.prefetched.Keep(func() { g.prefetched.Add(i) })
+	g.prefetched.Drained.Store(false)
 	g.pending.Store(true)
 }
 

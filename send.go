@@ -186,12 +186,12 @@ func (g *session) waitRoom(ctx context.Context, try func() error) error {
 
 // deliverDirect returns the next message that was sent to this process alone, if there is
 // one. It is called within node.Do.
-func (g *session) deliverDirect() (Message, bool) {
+func (g *session) deliverDirect() (item, bool) {
 	if g.direct.machine == nil {
-		return Message{}, false
+		return item{}, false
 	}
 	m, ok := g.direct.machine.Deliver()
-	return Message{From: int(m.From), Data: m.Data, View: m.View, Direct: true}, ok
+	return item{Message: Message{From: int(m.From), Data: m.Data, View: m.View, Direct: true}}, ok
 }
 
 // flushDirect waits until what was sent to single members before has arrived.

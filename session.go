@@ -180,7 +180,7 @@ func (g *session) Size() int { return g.view.Load().Members.Len() }
 
 // newSession assembles a member: the machine that has its protocols, the node that drives it
 // and, unless the group is static, detectors. The unicast channel may be nil.
-func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *Gap) (*session, error) {
+func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *GapError) (*session, error) {
 	g := &session{
 		group: group, delivery: &group.delivery,
 		config: c, self: s.self, topics: make(map[uint64]*Subscription),
@@ -245,7 +245,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
 			Shape: g.config.Network.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, Echo: g.config.Delivery.Echo, Begins: g.config.ViewNotices, AllTopics: g.config.OnMessage != nil,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, Echo: g.config.Delivery.Echo, Begins: g.config.OnView != nil, AllTopics: g.config.OnMessage != nil,
 		},
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.Detection.SuspicionTimeout, 0))},
 		Heartbeat:   heartbeatTimes(&g.config),

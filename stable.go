@@ -47,16 +47,16 @@ func (e *UnstableError) Error() string {
 // Unwrap returns the cause.
 func (e *UnstableError) Unwrap() error { return e.Err }
 
-// LostError is returned by [Group.WaitStable] when members have lost a part of what
+// IncompleteError is returned by [Group.WaitStable] when members have lost a part of what
 // this process broadcast, because they fell further behind than the others keep
-// (Config.Limits.KeepBytes). [Message.Lost] told their programs how many messages.
-type LostError struct {
+// (Config.Limits.KeepBytes). Their programs got a [*LostError] with the number of messages.
+type IncompleteError struct {
 	View uint64
 	// Ranks are the members known to have lost something, in ascending order.
 	Ranks []int
 }
 
-func (e *LostError) Error() string {
+func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("pleach: in view %d, ranks %v have lost a part of what was broadcast", e.View, e.Ranks)
 }
 
@@ -105,7 +105,7 @@ func Processed() StableOption { return func(o *stableOptions) { o.processed = tr
 // the error that ended it, as [Group.Err] does.
 //
 // A member that has lost a part of what this process broadcast since it joined is
-// never in a receipt: while it is in the view, the error is a [*LostError]. If ctx
+// never in a receipt: while it is in the view, the error is a [*IncompleteError]. If ctx
 // ends first, the error is an [*UnstableError].
 func (g *Group) WaitStable(ctx context.Context, options ...StableOption) (Receipt, error) {
 	var o stableOptions
@@ -150,7 +150,7 @@ func (g *session) waitStable(ctx context.Context, processed bool) (Receipt, erro
 		case receipt.View != 0:
 			return receipt, nil
 		case incomplete != nil:
-			return receipt, &LostError{g.View().Number, incomplete}
+			return receipt, &IncompleteError{g.View().Number, incomplete}
 		}
 		select {
 		case <-changed:
@@ -362,7 +362,7 @@ type StuckConsumer struct {
 	Topic string `json:"topic,omitempty"`
 	// Since is when the program last processed a message, or had none to process.
 	Since time.Time `json:"since"`
-	// Waiting counts the messages and notices that are not processed.
+	// Waiting counts the messages and markers that are not processed.
 	Waiting int `json:"waiting"`
 }
 
@@ -414,8 +414,8 @@ func (g *session) stuckConsumers(now protocol.Time) (list []StuckConsumer) {
 // FreshWithin reports whether this process certainly had, not longer than d ago, everything that
 // the group had sent: it was a member of the latest view, in contact with a quorum, and its
 // program has processed since whatever a member of that quorum had sent or received
-// ([Processed] says what processed means). What a [State] holds is restored, and the notice of a
-// gap ([Message.Gap]) has come out of Messages. So a cache that is filled by broadcasts is never
+// ([Processed] says what processed means). What a [State] holds is restored, and Messages has yielded
+// the [*GapError], if there was a gap. So a cache that is filled by broadcasts is never
 // more than d out of date if it answers only like this:
 //
 //	value := cache.get(key)
@@ -441,7 +441,7 @@ func (g *Group) FreshWithin(d time.Duration) bool {
 	return s.current.Within(protocol.Time(d))
 }
 
-// missesState reports whether the program has yet to get the state, or the notice of a gap. It is
+// missesState reports whether the program has yet to get the state, or a GapError. It is
 // called within node.Do.
 func (g *session) missesState() bool {
 	if g.progress.Misses() {

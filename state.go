@@ -70,7 +70,7 @@ func (e *StateError) Unwrap() error { return e.Err }
 // replica is what a member knows of the state of its group. Its fields are used within
 // node.Do, but those of the goroutine that receives.
 type replica struct {
-	gap     *Gap                        // of this membership; nil: it is the first
+	gap     *GapError                   // of this membership; nil: it is the first
 	first   uint64                      // view of this membership
 	lacking bool                        // this process has yet to get the state
 	arrived *snapshot                   // nil: not yet
@@ -95,7 +95,7 @@ type snapshot struct {
 
 // makeReplica makes a member that has the state, if it has begun the group alone, or lacks it.
 func (g *session) makeReplica(v *membership.View) {
-	if g.config.State == nil && !g.config.ViewNotices {
+	if g.config.State == nil && g.config.OnView == nil {
 		return
 	}
 	g.replica = replica{
@@ -203,9 +203,7 @@ func (g *session) restoreState() bool {
 	g.replica.since = s.view
 	return g.node.Do(func(now protocol.Time) {
 		g.replica.lacking, g.replica.arrived = false, nil
-		if g.config.CurrentNotices {
-			g.announceCurrent()
-		}
+		g.announceCurrent()
 		g.progress.Complete(g.replica.first)
 		g.wakeTopics()
 		g.changed.Notify()
@@ -225,20 +223,23 @@ func (g *session) askOffer(view uint64) {
 	_ = g.node.Do(func(protocol.Time) { g.sendOffer(view, number) })
 }
 
-// forProgram reports whether a message is for the program. The others are those that the
-// state has, and the notices that a view begins.
-func (g *session) forProgram(m *Message) bool {
+// forProgram reports whether the program gets an item from Messages or OnMessage. The others are
+// messages that the state has, and markers that it handles.
+func (g *session) forProgram(i *item) bool {
 	switch {
-	case m.begins && g.config.State == nil:
-		m.From, m.Begins = -1, g.takeView(m.View)
-		return m.Begins != nil
-	case g.config.State == nil || m.Direct || m.Gap != nil || m.Current:
-		return true
-	case m.begins:
-		g.provideState(m.View)
+	case i.current:
+		g.config.OnCurrent()
+		return false
+	case i.begins && g.config.State == nil:
+		if v := g.takeView(i.View); v != nil {
+			g.config.OnView(*v)
+		}
+		return false
+	case i.begins:
+		g.provideState(i.View)
 		return false
 	}
-	return m.View >= g.replica.since
+	return g.config.State == nil || i.Direct || i.gap != nil || i.View >= g.replica.since
 }
 
 // takeKept returns a view that was kept for when the program comes to it, or nil.

@@ -132,8 +132,10 @@ func (s *storm) end() {
 }
 
 // receive is the program of every member.
-func (s *storm) receive(m Message) {
-	s.lost.Add(int64(m.Lost))
+func (s *storm) receive(m Message, err error) {
+	if lost := new(LostError); errors.As(err, &lost) {
+		s.lost.Add(int64(lost.Count))
+	}
 	if number, err := strconv.ParseUint(string(m.Data), 10, 64); err == nil && number == s.calm.Load() {
 		s.heard.Add(1)
 		return

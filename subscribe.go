@@ -63,8 +63,7 @@ func (e *TopicError) Error() string {
 // subscriptions. So an unread one makes this process slow. Messages of topics that this
 // process does not subscribe to are dropped when they arrive.
 //
-// Subscriptions stay when this process joins again: then they first yield a notice of the
-// gap ([Message.Gap]). The first subscription to a topic of Config.Delivery.Topics is the one that
+// Subscriptions stay when this process joins again: then they first yield a [*GapError]. The first subscription to a topic of Config.Delivery.Topics is the one that
 // was made before the first view.
 func (g *Group) Subscribe(name string) (*Subscription, error) {
 	s := g.session()
@@ -98,7 +97,7 @@ func (g *Group) newSubscription(name string, given bool) *Subscription {
 
 // subscribe subscribes in this membership. It is called within node.Do, or before the member
 // begins.
-func (g *session) subscribe(t *Subscription, gap *Gap) {
+func (g *session) subscribe(t *Subscription, gap *GapError) {
 	id := g.machine.Subscribe(t.name)
 	g.topics[id] = t
 	t.progress.Begin(g.view.Load().Number, gap != nil, false)
@@ -125,51 +124,52 @@ func (t *Subscription) Broadcast(ctx context.Context, data []byte) error {
 }
 
 // Messages yields what other members broadcast to the topic, as [Group.Messages] yields
-// what has no topic: the messages of one member in the order in which it made them, and
-// notices of loss. The notices count messages of every topic. It ends when ctx ends, after
-// Close, or when this process is no longer a member. If several goroutines receive from
-// one subscription, each message goes to one of them.
+// what has no topic: the messages of one member in the order in which it made them. An error is a
+// [*LostError], which counts messages of every topic, or a [*GapError], and does not end the loop. The
+// loop ends without an error when ctx ends, after Close, or when this process is no longer a member. If
+// several goroutines receive from one subscription, each message goes to one of them.
 //
 // With Config.State, it also yields this process's own messages, and nothing before this
 // process has the state. What it yields is no part of the state; see [State].
-func (t *Subscription) Messages(ctx context.Context) iter.Seq[Message] {
-	return func(yield func(Message) bool) {
+func (t *Subscription) Messages(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		t.progress.Resume()
 		for ctx.Err() == nil {
-			m, ok := t.next(ctx)
-			if ok && m.Gap != nil {
-				t.progress.Complete(m.View)
+			i, ok := t.next(ctx)
+			if ok && i.gap != nil {
+				t.progress.Complete(i.View)
 			}
 			switch {
 			case !ok:
 				return
-			case !yield(m):
-				t.progress.leave(&m)
+			case !yield(i.result()):
+				t.progress.leave(&i)
 				return
 			}
-			t.progress.done(&m)
+			t.progress.done(&i)
 			t.group.session().noteProcessed()
 		}
 	}
 }
 
-// next returns the next message, as soon as there is one. It reports false at the end.
-func (t *Subscription) next(ctx context.Context) (Message, bool) {
+// next returns the next message, or marker for an error, as soon as there is one. It reports false
+// at the end.
+func (t *Subscription) next(ctx context.Context) (item, bool) {
 	for !t.isClosed() {
 		s := t.group.session()
-		if m, ok := t.prefetched.Next(); ok {
+		if i, ok := t.prefetched.Next(); ok {
 			s.received.Add(1)
-			return m, true
+			return i, true
 		}
 		err := s.receive(ctx, &t.prefetched, t.arrived, func(now protocol.Time) bool {
 			return t.isClosed() || t.prefetch(now)
 		})
 		if err != nil && !t.group.goesOn(ctx, s, &t.prefetched, t.closed) {
-			return Message{}, false
+			return item{}, false
 		}
 	}
 	notify.Signal(t.arrived) // to the next goroutine that receives
-	return Message{}, false
+	return item{}, false
 }
 
 func (t *Subscription) isClosed() bool {

@@ -26,7 +26,7 @@ type View struct {
 	Joined, Left []Member
 	// Err is a [*QuorumError] while too few of the members are reachable to go on. With
 	// Config.Recovery.Rejoin it is why this process is no member, until it has joined again and a program
-	// that receives has got the notice of the gap, and the [State].
+	// that receives has got the [*GapError], and the [State].
 	// Otherwise it is nil.
 	Err error
 

@@ -34,7 +34,7 @@ const (
 // follow has a group that is about to be joined tell the store all that it needs, and answer
 // other agents from the first view on.
 func (s *store) follow(c *pleach.Config) {
-	c.Delivery.Echo, c.ViewNotices = true, true
+	c.Delivery.Echo = true
 	if c.Delivery.Handlers == nil {
 		c.Delivery.Handlers = make(map[string]func(context.Context, pleach.Request) ([]byte, error))
 	}

@@ -125,10 +125,15 @@ func (a *Agent) followZones(ctx context.Context, f *fleet.Fleet, c *config.Confi
 
 // receiveFleet retains what members of all zones send, until ctx or the membership ends.
 func (a *Agent) receiveFleet(ctx context.Context, f *fleet.Fleet) {
-	for m := range f.Messages(ctx) {
+	for m, err := range f.Messages(ctx) {
+		var lost uint64
+		if e := new(fleet.LostError); errors.As(err, &e) { // the store fills what comes before the next message
+			m = fleet.Message{Zone: e.Zone, ID: e.ID, Incarnation: e.Incarnation, Seq: e.Last + 1}
+			lost = e.Last - e.First + 1
+		}
 		r := retention.Message{From: -1, FromID: m.ID, Fleet: true, Zone: m.Zone, Incarnation: m.Incarnation, Index: m.Seq, Time: time.Now()}
 		r.Topic, r.Data = openEnvelope(m.Data)
-		a.store.push(arrival{message: r, lost: m.Lost})
+		a.store.push(arrival{message: r, lost: lost})
 	}
 }
 

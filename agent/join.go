@@ -105,7 +105,8 @@ func (a *Agent) tryJoin(ctx context.Context, c *config.Config, seeds []string) (
 		return nil, err
 	}
 	a.receiver.expect()
-	group.OnMessage, group.Logger = a.receive, slog.New(joinLog{a.log.Handler(), &a.warnings.join})
+	group.OnMessage, group.OnView = a.receive, a.receiveView
+	group.Logger = slog.New(joinLog{a.log.Handler(), &a.warnings.join})
 	group.Security.OnOperator = a.operated
 	a.warnings.followCertificate(&group)
 	group.Limits.SegmentSize = transfer.SegmentSize

@@ -47,18 +47,16 @@ func (r *receiver) get() *pleach.Group {
 }
 
 // receive hands a message to the store, unless it is of a copy. It never waits for a subscriber.
-func (a *Agent) receive(m pleach.Message) {
-	if m.Gap != nil {
-		return // the view that begins next shows it
+func (a *Agent) receive(m pleach.Message, err error) {
+	if err != nil {
+		return // a gap shows in the view that begins next, and a group with views loses no message
 	}
 	g := a.receiver.get()
 	switch {
-	case g == nil || m.Lost > 0: // a group with views loses none
-	case m.Begins != nil:
-		a.store.push(arrival{begins: m.Begins, group: g})
+	case g == nil:
 	case m.Topic == servicesTopic:
 		if s := a.services.Load(); s != nil {
-			s.shared.Receive(m)
+			s.shared.Receive(m, nil)
 		}
 	case strings.HasPrefix(m.Topic, config.ReservedTopics): // of shards that this agent does not have yet
 	case m.Topic == fleet.Topic: // the fleet has subscribed to it
@@ -70,5 +68,12 @@ func (a *Agent) receive(m pleach.Message) {
 		a.store.push(arrival{counted: !m.Direct, message: retention.Message{
 			Topic: m.Topic, From: m.From, View: m.View, Time: time.Now(), Direct: m.Direct, Data: m.Data,
 		}})
+	}
+}
+
+// receiveView hands a view to the store, where it begins among the messages.
+func (a *Agent) receiveView(v pleach.View) {
+	if g := a.receiver.get(); g != nil {
+		a.store.push(arrival{begins: &v, group: g})
 	}
 }

@@ -377,8 +377,8 @@ func (s *session) remember(v pleach.View) {
 // receive takes in what other delegates send.
 func (s *session) receive() {
 	f := s.fleet
-	for m := range s.group.Messages(s.life) {
-		if m.Direct {
+	for m, err := range s.group.Messages(s.life) {
+		if err == nil && m.Direct { // the machine asks for what is lost
 			f.step(func(now relay.Time) { _ = f.machine.FromPeer(now, m.From, bytes.Clone(m.Data)) })
 			f.inbox.room()
 			f.casts.room()

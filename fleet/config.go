@@ -44,7 +44,7 @@ type Config struct {
 	KeepBytes int
 	// Patience is how long a zone that is cut off, or dead, is waited for as those are that
 	// can be reached: what it lacks is kept, and Broadcast blocks when that is as much as
-	// KeepBytes says. After that it may lose messages, of which it is told (Message.Lost). A
+	// KeepBytes says. After that it may lose messages, and Messages yields a [*LostError]. A
 	// zone that begins waits in the same way for those in Seeds. If zero, 30 s; if negative,
 	// zones are not waited for.
 	Patience time.Duration

@@ -3,7 +3,7 @@
 //
 //	f, err := fleet.Join(ctx, fleet.Config{Zone: "fra", Seeds: seeds})
 //	err = f.Broadcast(ctx, data)            // to every member of every zone
-//	for m := range f.Messages(ctx) { … }    // m.Zone, m.ID, m.Data
+//	for m, err := range f.Messages(ctx) { … } // m.Zone, m.ID, m.Data
 //	f.Zone().Broadcast(ctx, data)           // to this zone alone
 //
 // A zone is an ordinary group, with agreed views. The members that have been in it for
@@ -14,7 +14,7 @@
 //
 // Messages of one process arrive once and in order, in all zones. A zone that was cut off
 // gets what it has missed when it is back, from the logs of the others (Config.KeepBytes),
-// and otherwise a notice of how much that is ([Message.Lost]). There is no agreement across
+// and otherwise a [*LostError] that says how much is lost. There is no agreement across
 // zones: what [Fleet.Zones] returns is as old as it says, and messages of different
 // processes arrive in any order.
 package fleet

@@ -38,7 +38,11 @@ func Example() {
 			time.Sleep(100 * time.Millisecond)
 		}
 	}()
-	for m := range iad.Messages(ctx) {
+	for m, err := range iad.Messages(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		fmt.Printf("%s, %s: %s\n", m.Zone, m.ID, m.Data)
 		return
 	}

@@ -297,8 +297,8 @@ func (f *Fleet) serve(_ context.Context, r pleach.Request) ([]byte, error) {
 // receive takes in what members of the zone broadcast. It waits for the program if that
 // does not receive.
 func (f *Fleet) receive() {
-	for m := range f.topic.Messages(f.life) {
-		if m.Lost > 0 {
+	for m, err := range f.topic.Messages(f.life) {
+		if err != nil {
 			continue // the next watermark shows what is missing
 		}
 		f.step(func(now relay.Time) { _ = f.machine.FromZone(now, m.From, bytes.Clone(m.Data)) })

@@ -19,11 +19,6 @@ type Message struct {
 	Seq uint64
 	// Data must not be changed: the fleet may still relay it.
 	Data []byte
-	// Lost is 0 in a message. Otherwise this is a notice, and Data is nil: so many messages
-	// of this member before Seq are lost to this process, because its zone was cut off for
-	// longer than the others keep messages (Config.KeepBytes). The notice comes before later
-	// messages of the member.
-	Lost uint64
 }
 
 // Position is up to where the messages of a member go: Seq is the last one of this start of it.
@@ -56,18 +51,14 @@ func (f *Fleet) Born() uint64 {
 	return f.machine.Born()
 }
 
-// Err returns a [*LostError] if this is a notice, and nil otherwise.
-func (m *Message) Err() error {
-	if m.Lost == 0 {
-		return nil
-	}
-	return &LostError{Zone: m.Zone, ID: m.ID, Incarnation: m.Incarnation, First: m.Seq - m.Lost, Last: m.Seq - 1}
-}
-
-// LostError says which messages of a member are lost to this process.
+// LostError takes the place of messages of one member that this process lost, because its zone was
+// cut off for longer than the others keep messages (Config.KeepBytes). It comes before later messages
+// of the member. The loop over [Fleet.Messages] continues.
 type LostError struct {
+	// Zone, ID and Incarnation name the member, as in [Message].
 	Zone, ID    string
 	Incarnation uint64
+	// First and Last are the positions of the first and the last lost message ([Message.Seq]).
 	First, Last uint64
 }
 
@@ -93,14 +84,15 @@ type ZoneSummary struct {
 }
 
 // Messages yields what other members of all zones broadcast by [Fleet.Broadcast], those of
-// one member in the order in which it made them. It ends when ctx ends or this process is
-// no longer a member of its zone ([Fleet.Err] says why). If several goroutines receive,
-// each message goes to one of them.
-func (f *Fleet) Messages(ctx context.Context) iter.Seq[Message] {
-	return func(yield func(Message) bool) {
+// one member in the order in which it made them. If several goroutines receive, each message goes to
+// one of them. An error is a [*LostError], at the place of messages that are missing, and the Message
+// is zero then. The loop ends without an error when ctx ends or this process is no longer a member of
+// its zone: [Fleet.Err] returns the reason.
+func (f *Fleet) Messages(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		for m := range f.inbox.all(ctx) {
 			f.roomInInbox()
-			if !yield(messageOf(&m)) {
+			if !yield(resultOf(&m)) {
 				return
 			}
 		}
@@ -119,6 +111,11 @@ func (f *Fleet) roomInInbox() {
 	}
 }
 
-func messageOf(m *relay.Message) Message {
-	return Message{Zone: m.Origin.Zone, ID: m.Origin.ID, Incarnation: m.Origin.Incarnation, Seq: m.Seq, Data: m.Data, Lost: m.Lost}
+// resultOf returns a message, or the error that takes the place of lost ones.
+func resultOf(m *relay.Message) (Message, error) {
+	o := m.Origin
+	if m.Lost > 0 {
+		return Message{}, &LostError{Zone: o.Zone, ID: o.ID, Incarnation: o.Incarnation, First: m.Seq - m.Lost, Last: m.Seq - 1}
+	}
+	return Message{Zone: o.Zone, ID: o.ID, Incarnation: o.Incarnation, Seq: m.Seq, Data: m.Data}, nil
 }

@@ -62,9 +62,9 @@ const last = "last"
 // Those of each origin begin with any number, as the zones may not have met before.
 func receiveAll(ctx context.Context, t *testing.T, f *fleet.Fleet, others int) {
 	next := map[string]uint64{}
-	for m := range f.Messages(ctx) {
-		if n, ok := next[m.ID]; m.Lost > 0 || ok && m.Seq != n {
-			t.Errorf("%s got number %d of %s instead of %d: %v", f.Zone().Self().ID, m.Seq, m.ID, n, m.Err())
+	for m, err := range f.Messages(ctx) {
+		if n, ok := next[m.ID]; err != nil || ok && m.Seq != n {
+			t.Errorf("%s got number %d of %s instead of %d: %v", f.Zone().Self().ID, m.Seq, m.ID, n, err)
 			return
 		}
 		next[m.ID] = m.Seq + 1

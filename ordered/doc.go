@@ -3,7 +3,7 @@
 //
 //	order, err := ordered.Join(ctx, ordered.Config{Group: config, Safe: true}, seeds...)
 //	err = order.Broadcast(ctx, "accounts", []byte("alice: +5"))
-//	for m := range order.Messages(ctx) { … }    // m.Number, m.Topic, m.Data
+//	for m, err := range order.Messages(ctx) { … } // m.Number, m.Topic, m.Data
 //
 // The order is that of virtual synchrony's ABCAST (Birman & Joseph 1987, Reliable Communication
 // in the Presence of Failures): members send their messages to the leader of the view, which

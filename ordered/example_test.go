@@ -26,7 +26,11 @@ func Example() {
 			return
 		}
 	}
-	for m := range alice.Messages(ctx) {
+	for m, err := range alice.Messages(ctx) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
 		fmt.Println(m.Number, m.Topic, string(m.Data))
 		if m.Number == 2 {
 			break
@@ -51,8 +55,8 @@ func ExampleNewShared() {
 	})
 	group, err := pleach.Create(ctx, pleach.Config{
 		ID: "alice", Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()},
-		OnMessage: func(m pleach.Message) {
-			if !shared.Receive(m) {
+		OnMessage: func(m pleach.Message, err error) {
+			if !shared.Receive(m, err) && err == nil {
 				fmt.Println("beside the order:", string(m.Data))
 			}
 		},

@@ -3,6 +3,7 @@ package ordered
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -12,7 +13,7 @@ import (
 	"github.com/pleach-go/pleach/internal/services/sequencer"
 )
 
-// Message is a message in its place in the order, or a notice that messages may be missing.
+// Message is a message in its place in the order.
 type Message struct {
 	// Number is the message's place in the order, from 1. All members number alike.
 	Number uint64
@@ -23,27 +24,41 @@ type Message struct {
 	Topic       string
 	// Data must not be changed.
 	Data []byte
-	// Gap is nil in a message. Otherwise this is a notice, and the rest is zero: this process
-	// was no member for a while, and has joined again (Config.Group.Recovery.Rejoin). Messages that
-	// others have received meanwhile are missing, unless Config.Group.State has them. What
-	// this process has broadcast before, and not received itself, may or may not be among
-	// them.
-	Gap *pleach.Gap
 }
 
-// Messages yields all messages in their order, this process's own included. It ends when ctx ends
-// or this process is no longer a member ([Order.Err] says why). One goroutine may receive.
+// delivery is what Messages yields: a message or, if gap is not nil, that.
+type delivery struct {
+	message Message
+	gap     *pleach.GapError
+}
+
+// result returns the message, or the error that takes the place of messages.
+func (d *delivery) result() (Message, error) {
+	if d.gap != nil {
+		return Message{}, d.gap
+	}
+	return d.message, nil
+}
+
+// Messages yields all messages in their order, this process's own included. It ends without an error
+// when ctx ends or this process is no longer a member: [Order.Err] returns the reason. One goroutine
+// may receive.
+//
+// An error is a [*pleach.GapError], and the Message is zero then: this process was removed and has
+// joined again (Config.Group.Recovery.Rejoin). The loop continues. Messages that others have received meanwhile
+// are missing, unless Config.Group.State has them. Broadcasts of this process that it had not received
+// itself may or may not be among them.
 //
 // The order goes on by what programs receive: a program that does not receive throttles the
 // others, and leaves the group after Limits.SlowTimeout. So one goroutine receives and others
 // broadcast.
-func (o *Order) Messages(ctx context.Context) iter.Seq[Message] {
-	return func(yield func(Message) bool) {
+func (o *Order) Messages(ctx context.Context) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
 		if !o.yield(yield) {
 			return
 		}
-		for m := range o.group.Messages(ctx) {
-			if !o.take(&m) || !o.yield(yield) {
+		for m, err := range o.group.Messages(ctx) {
+			if !o.take(&m, err) || !o.yield(yield) {
 				return
 			}
 		}
@@ -51,30 +66,32 @@ func (o *Order) Messages(ctx context.Context) iter.Seq[Message] {
 }
 
 // yield yields what is delivered. It reports false if the program wants no more.
-func (o *Order) yield(yield func(Message) bool) bool {
+func (o *Order) yield(yield func(Message, error) bool) bool {
 	for len(o.delivered) > 0 {
-		m := o.delivered[0]
+		d := o.delivered[0]
 		o.delivered = o.delivered[1:]
-		if !yield(m) {
+		if !yield(d.result()) {
 			return false
 		}
 	}
 	return true
 }
 
-// take gives a message of the group to the machine. It reports false if this process cannot go
-// on.
-func (o *Order) take(m *pleach.Message) bool {
+// take gives a message of the group, or the error in its place, to the machine. It reports false if
+// this process cannot continue.
+func (o *Order) take(m *pleach.Message, err error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	var gap *pleach.GapError
+	var lost *pleach.LostError
 	switch {
-	case m.Gap != nil:
+	case errors.As(err, &gap):
 		o.stats.Resent += o.machine.Resent()
-		o.enter(sequencer.Member{Rank: o.group.Rank(), Incarnation: m.Gap.To})
-		o.delivered = append(o.delivered, Message{Gap: m.Gap})
+		o.enter(sequencer.Member{Rank: o.group.Rank(), Incarnation: gap.To})
+		o.delivered = append(o.delivered, delivery{gap: gap})
 		o.room.Notify()
-	case m.Lost > 0:
-		o.machine.Lost(m.View, m.From)
+	case errors.As(err, &lost):
+		o.machine.Lost(lost.View, lost.From)
 	case m.Direct:
 		if o.machine.Acknowledge(m.From, m.Data) == nil {
 			notify.Signal(o.casts)
@@ -94,7 +111,7 @@ func (o *Order) take(m *pleach.Message) bool {
 func (o *Order) receive(m *pleach.Message) {
 	messages, _ := o.machine.Receive(m.View, m.From, m.Data)
 	for i := range messages {
-		o.delivered = append(o.delivered, messageOf(&messages[i]))
+		o.delivered = append(o.delivered, delivery{message: messageOf(&messages[i])})
 	}
 	o.stats.Delivered += uint64(len(messages))
 	o.stepped()

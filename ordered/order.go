@@ -32,7 +32,7 @@ type Order struct {
 	casts, forwards, acks chan struct{}
 	room                  notify.Notifier // notifies when fewer bytes wait
 
-	delivered []Message // for Messages to yield, of the goroutine that receives
+	delivered []delivery // for Messages to yield, of the goroutine that receives
 
 	mu      sync.Mutex // guards the rest
 	machine *sequencer.Machine
@@ -142,8 +142,8 @@ func (o *Order) enter(self sequencer.Member) {
 // have one order.
 //
 // If this process is removed from its group meanwhile, messages that it has not received itself
-// may have been delivered to others, or not. With Config.Group.Recovery.Rejoin, Messages tells by a
-// notice ([Message.Gap]).
+// may have been delivered to others, or not. With Config.Group.Recovery.Rejoin, Messages then
+// yields a [*pleach.GapError].
 func (o *Order) Broadcast(ctx context.Context, topic string, data []byte) error {
 	if len(topic) > sequencer.MaxTopic {
 		return fmt.Errorf("ordered: broadcast: a topic of %d bytes is too long: %d at most", len(topic), sequencer.MaxTopic)

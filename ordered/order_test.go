@@ -65,7 +65,10 @@ func start(t *testing.T, safe bool, other *member) *member {
 	}
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
-		for got := range m.Messages(context.Background()) {
+		for got, err := range m.Messages(context.Background()) {
+			if err != nil {
+				t.Error(err)
+			}
 			m.mu.Lock()
 			m.list = append(m.list, fmt.Sprintf("%s:%s", got.Topic, got.Data))
 			if got.Number != uint64(len(m.list)) {
@@ -185,7 +188,7 @@ func TestSlowMemberGetsAll(t *testing.T) {
 
 func TestSettingsThatBreakTheOrderAreRefused(t *testing.T) {
 	for field, c := range map[string]ordered.Config{
-		"Group.OnMessage":        {Group: pleach.Config{OnMessage: func(pleach.Message) {}}},
+		"Group.OnMessage":        {Group: pleach.Config{OnMessage: func(pleach.Message, error) {}}},
 		"Group.Static":           {Group: pleach.Config{Static: true}},
 		"Group.AllowMinority":    {Group: pleach.Config{AllowMinority: true}},
 		"Group.Limits.Overflow":  {Group: pleach.Config{Limits: pleach.Limits{Overflow: pleach.Drop}}},

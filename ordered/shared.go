@@ -5,6 +5,7 @@ package ordered
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,7 @@ type SharedConfig struct {
 //
 //	shared := ordered.NewShared(c)
 //	config.Echo, config.Handlers = true, shared.Handlers()
-//	config.OnMessage = func(m pleach.Message) { … shared.Receive(m) … }
+//	config.OnMessage = func(m pleach.Message, err error) { … shared.Receive(m, err) … }
 //	group, err := pleach.Join(ctx, config, seeds...)
 //	order := shared.Start(group)
 //
@@ -153,18 +154,19 @@ func (s *Shared) HandOver(ctx context.Context) error {
 // Cancel ends an order that is not started, because the program has not become a member.
 func (s *Shared) Cancel() { s.order.end(pleach.ErrClosed) }
 
-// Receive takes a message of the group, and reports whether it is one of the order. It waits for
-// Start, or Cancel.
-func (s *Shared) Receive(m pleach.Message) bool {
-	own := m.Topic == s.config.Topic && m.Lost == 0
-	if m.Gap != nil || m.Direct || !own && m.Lost == 0 {
+// Receive takes what [pleach.Config.OnMessage] is called with, and reports whether it is a message of
+// the order. It waits for Start, or Cancel.
+func (s *Shared) Receive(m pleach.Message, err error) bool {
+	var lost *pleach.LostError
+	own := err == nil && !m.Direct && m.Topic == s.config.Topic
+	if !own && !errors.As(err, &lost) {
 		return false
 	}
 	if s.order.awaitStart(s.order.life) != nil {
 		return own
 	}
-	if m.Lost > 0 {
-		s.step(func(protocol.Time) { s.joining.Lost(m.View, m.From) })
+	if lost != nil {
+		s.step(func(protocol.Time) { s.joining.Lost(lost.View, lost.From) })
 		return false
 	}
 	s.step(func(protocol.Time) { s.joining.Receive(m.View, m.From, m.Data) })

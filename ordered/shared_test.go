@@ -62,8 +62,8 @@ func share(t *testing.T, seed string) *sharer {
 			m.began++
 		},
 	})
-	m.group = member0(t, seed, pleach.Config{Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()}, OnMessage: func(got pleach.Message) {
-		if !shared.Receive(got) {
+	m.group = member0(t, seed, pleach.Config{Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()}, OnMessage: func(got pleach.Message, err error) {
+		if !shared.Receive(got, err) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.other = append(m.other, string(got.Data))

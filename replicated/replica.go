@@ -144,8 +144,8 @@ func checkMachines(machines map[string]Machine) error {
 
 // receive applies what the group has ordered, until this process is no longer a member.
 func (r *Replica) receive() {
-	for m := range r.order.Messages(r.life) {
-		if m.Gap != nil { // this process has joined again: what it knows no result of goes again
+	for m, err := range r.order.Messages(r.life) {
+		if err != nil { // this process has joined again: what it knows no result of goes again
 			r.mu.Lock()
 			r.client.Again()
 			r.mu.Unlock()

@@ -55,7 +55,7 @@ func startShared(t *testing.T, other *replica) *replica {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := pleach.Config{Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()}, OnMessage: func(m pleach.Message) { shared.Receive(m) }}
+	c := pleach.Config{Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()}, OnMessage: func(m pleach.Message, err error) { shared.Receive(m, err) }}
 	var g *pleach.Group
 	if other == nil {
 		g, err = pleach.Create(ctx, c)

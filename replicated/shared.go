@@ -75,8 +75,9 @@ func (s *Shared) Handlers() map[string]func(ctx context.Context, r pleach.Reques
 	return s.order.Handlers()
 }
 
-// Receive takes a message of the group, and reports whether it is one of the replica.
-func (s *Shared) Receive(m pleach.Message) bool { return s.order.Receive(m) }
+// Receive takes what [pleach.Config.OnMessage] is called with, and reports whether it is a message of
+// the replica.
+func (s *Shared) Receive(m pleach.Message, err error) bool { return s.order.Receive(m, err) }
 
 // Start begins the replica in a group that this process is a member of. Close ends it, and leaves
 // the group as it is.

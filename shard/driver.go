@@ -57,8 +57,8 @@ func (s *Shards) install(now protocol.Time, v pleach.View) {
 
 // receive tells the machine what the others broadcast. What is lost is asked for (renew).
 func (s *Shards) receive() {
-	for m := range s.topic.Messages(s.ctx) {
-		if m.Gap != nil || m.Lost > 0 {
+	for m, err := range s.topic.Messages(s.ctx) {
+		if err != nil {
 			continue
 		}
 		if msg, err := handoff.Decode(m.From, s.c.Partitions, m.Data); err == nil {

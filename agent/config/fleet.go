@@ -60,7 +60,7 @@ func checkZone(zone string) error {
 
 // FleetConfig returns the config of the fleet without its seeds, by that of the group.
 func (c *Config) FleetConfig(group pleach.Config) fleet.Config {
-	group.Group, group.OnMessage = "", nil
+	group.Group, group.OnMessage, group.OnView = "", nil, nil
 	return fleet.Config{
 		Name: c.Group, Zone: c.Zone, Group: group, Delegates: c.Delegates, KeepBytes: c.KeepBytes, Patience: c.Patience, Echo: true,
 		Backbone: pleach.Config{Listen: c.BackboneListen, Advertise: c.BackboneAdvertise},

@@ -38,7 +38,7 @@ func init() { testutil.PlayRole(roleVariable, playMember) }
 func playMember(c memberConfig) {
 	ctx := context.Background()
 	var service atomic.Pointer[transfer.Service]
-	config := pleach.Config{Group: "copies", ID: c.ID, Listen: "127.0.0.1:0", Limits: pleach.Limits{SegmentSize: transfer.SegmentSize}, OnMessage: func(m pleach.Message) {
+	config := pleach.Config{Group: "copies", ID: c.ID, Listen: "127.0.0.1:0", Limits: pleach.Limits{SegmentSize: transfer.SegmentSize}, OnMessage: func(m pleach.Message, _ error) {
 		if s := service.Load(); s != nil && m.Topic == transfer.Topic {
 			s.Receive(m)
 		}

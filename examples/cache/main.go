@@ -66,8 +66,12 @@ func (c *cache) Restore(r io.Reader) error {
 	return nil
 }
 
-// apply takes a change, of this process or of another one.
-func (c *cache) apply(m pleach.Message) {
+// apply takes a change, of this process or of another one. Where changes are missing, the state that
+// is restored next has them.
+func (c *cache) apply(m pleach.Message, err error) {
+	if err != nil {
+		return
+	}
 	if key, value, ok := strings.Cut(string(m.Data), " "); ok {
 		c.mu.Lock()
 		defer c.mu.Unlock()

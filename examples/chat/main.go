@@ -31,7 +31,11 @@ func main() {
 		}
 	}()
 	total, byRank := 0, make([]int, group.Size())
-	for message := range group.Messages(ctx) {
+	for message, err := range group.Messages(ctx) {
+		if err != nil {
+			log.Print(err)
+			continue
+		}
 		total++
 		byRank[message.From]++
 	}

@@ -87,14 +87,10 @@ func (t *table) Restore(r io.Reader) error {
 	return nil
 }
 
-// receive handles a message: a change of any instance, or a notification.
-func (t *table) receive(m pleach.Message) {
-	switch {
-	case m.Gap != nil: // this instance was removed and has rejoined: Restore is next
-		log.Print(m.Gap)
-		return
-	case m.Current: // this instance has the state
-		t.current.Store(true)
+// receive handles a message: a change of any instance.
+func (t *table) receive(m pleach.Message, err error) {
+	if err != nil { // this instance was removed and has rejoined: Restore is next
+		log.Print(err)
 		return
 	}
 	var c change
@@ -201,7 +197,7 @@ func run(ctx context.Context, args []string) error {
 	t := &table{flags: make(map[string]setting)}
 	config := pleach.Config{
 		Group: "flags", Listen: *listen, Expect: options.NArg(),
-		State: t, OnMessage: t.receive, CurrentNotices: true,
+		State: t, OnMessage: t.receive, OnCurrent: func() { t.current.Store(true) },
 		Meta: *version, Agree: map[string]string{"format": format},
 		Recovery: pleach.Recovery{DataDir: *data, Rejoin: true}, Logger: slog.Default(),
 	}

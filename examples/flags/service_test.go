@@ -20,7 +20,9 @@ import (
 func newService(t *testing.T, open func(c pleach.Config) (*pleach.Group, error)) *service {
 	t.Helper()
 	flags := &table{flags: make(map[string]setting)}
-	group, err := open(pleach.Config{Group: "flags", State: flags, OnMessage: flags.receive, CurrentNotices: true})
+	group, err := open(pleach.Config{
+		Group: "flags", State: flags, OnMessage: flags.receive, OnCurrent: func() { flags.current.Store(true) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,11 +171,11 @@ func membersOf(list []pleach.Member) (members []Member) {
 	return members
 }
 
-// deliver writes down messages and notices.
+// deliver writes down messages, and errors in their place.
 func (m *member) deliver(ctx context.Context) {
-	for msg := range m.group.Messages(ctx) {
-		if msg.Gap != nil || msg.Lost > 0 {
-			m.journal.write(Event{Type: evNotice, Err: fmt.Sprint(msg.Gap, msg.Lost)})
+	for msg, err := range m.group.Messages(ctx) {
+		if err != nil {
+			m.journal.write(Event{Type: evNotice, Err: err.Error()})
 			continue
 		}
 		e := Event{Type: evDeliver, View: msg.View, Rank: msg.From}

@@ -208,9 +208,9 @@ func (t *session) welcome(view pleach.View) string {
 
 // messages prints them.
 func (t *session) messages(ctx context.Context, cancel context.CancelCauseFunc) {
-	for m := range t.group.Messages(ctx) {
-		if m.Lost > 0 {
-			t.complain("lost", fmt.Errorf("%d messages of rank %d", m.Lost, m.From))
+	for m, err := range t.group.Messages(ctx) {
+		if err != nil {
+			t.complain("lost", err)
 			continue
 		}
 		event := struct {

@@ -115,11 +115,11 @@ func (m *runningMember) send(id string) {
 }
 
 func (m *runningMember) receive() {
-	for message := range m.group.Messages(context.Background()) {
+	for message, err := range m.group.Messages(context.Background()) {
 		var id string
 		var n int64
-		if message.Lost > 0 {
-			fmt.Println("fault: lost", message.Lost, "of rank", message.From)
+		if err != nil {
+			fmt.Println("fault:", err)
 			continue
 		}
 		if _, err := fmt.Sscanf(string(message.Data), "%s %d", &id, &n); err != nil {

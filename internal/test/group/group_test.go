@@ -110,9 +110,9 @@ func collect(ctx context.Context, g *pleach.Group, want map[int]int) error {
 	if missing == 0 {
 		return nil
 	}
-	for m := range g.Messages(ctx) {
-		if m.Lost > 0 {
-			return fmt.Errorf("rank %d: %d pieces of root %d lost after message %d", g.Rank(), m.Lost, m.From, got[m.From])
+	for m, err := range g.Messages(ctx) {
+		if err != nil {
+			return fmt.Errorf("rank %d: %w after %v", g.Rank(), err, got)
 		}
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
 		if root != m.From || number != got[root] {
@@ -313,7 +313,7 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 		{"Network.Transport", world, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0)}}},
 		{"Security.TLS", static, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1}, Security: pleach.Security{TLS: &tls.Config{}}}},
 		{"Rank", static, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1}, Rank: 1}},
-		{"OnMessage", inspect, pleach.Config{OnMessage: func(pleach.Message) {}}},
+		{"OnMessage", inspect, pleach.Config{OnMessage: func(pleach.Message, error) {}}},
 		{"Listen", create, pleach.Config{Listen: "0.0.0.0:0"}},
 		{"Advertise", create, pleach.Config{Listen: "0.0.0.0:0", Advertise: "0.0.0.0:7000"}},
 		{"Advertise", create, pleach.Config{Advertise: "127.0.0.1:0"}},

@@ -38,7 +38,7 @@ func TestHandler(t *testing.T) {
 		}
 		done.Add(1)
 		var busy sync.Mutex
-		groups[r] = start(t, pleach.Config{Addresses: addresses, Rank: r, OnMessage: func(m pleach.Message) {
+		groups[r] = start(t, pleach.Config{Addresses: addresses, Rank: r, OnMessage: func(m pleach.Message, _ error) {
 			ready.Wait()
 			if !busy.TryLock() {
 				t.Error("two messages at a time")

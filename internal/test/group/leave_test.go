@@ -77,7 +77,7 @@ func TestCloseWhileHandlerBlocks(t *testing.T) {
 			t.Cleanup(func() { _ = first.Abort() })
 			blocked, release := make(chan struct{}), make(chan struct{})
 			t.Cleanup(func() { close(release) })
-			second, err := pleach.Join(t.Context(), pleach.Config{OnMessage: func(pleach.Message) {
+			second, err := pleach.Join(t.Context(), pleach.Config{OnMessage: func(pleach.Message, error) {
 				close(blocked)
 				<-release
 			}}, first.Self().Address)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -195,9 +196,9 @@ func checksum(b []byte) uint64 {
 // came again.
 func takeAll(ctx context.Context, group *pleach.Group) (lost, duplicated uint64, err error) {
 	next := make([]int, group.Size())
-	for m := range group.Messages(ctx) {
-		if m.Lost > 0 {
-			lost += m.Lost
+	for m, err := range group.Messages(ctx) {
+		if e, ok := errors.AsType[*pleach.LostError](err); ok {
+			lost += e.Count
 			continue
 		}
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))

@@ -3,6 +3,7 @@ package group_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -17,13 +18,13 @@ type stepped struct {
 	processed atomic.Int64
 }
 
-func (p *stepped) process(pleach.Message) {
+func (p *stepped) process(pleach.Message, error) {
 	<-p.let
 	p.processed.Add(1)
 }
 
 // ignore is the program of a member that has nothing to do.
-func ignore(pleach.Message) {}
+func ignore(pleach.Message, error) {}
 
 // waitProcessed waits for a receipt of processing in another goroutine.
 func waitProcessed(t *testing.T, g *pleach.Group) <-chan error {
@@ -41,10 +42,10 @@ func waitProcessed(t *testing.T, g *pleach.Group) <-chan error {
 // Messages and each subscription, and not before (case 70).
 func TestProcessedFollowsThePrograms(t *testing.T) {
 	const messages = 3
-	read := func(p *stepped, sequence func(context.Context) func(func(pleach.Message) bool)) {
+	read := func(p *stepped, sequence func(context.Context) iter.Seq2[pleach.Message, error]) {
 		go func() {
-			for m := range sequence(t.Context()) {
-				p.process(m)
+			for m, err := range sequence(t.Context()) {
+				p.process(m, err)
 			}
 		}()
 	}
@@ -61,7 +62,7 @@ func TestProcessedFollowsThePrograms(t *testing.T) {
 			})
 			switch name {
 			case "Messages":
-				read(programs[0], func(ctx context.Context) func(func(pleach.Message) bool) { return groups[1].Messages(ctx) })
+				read(programs[0], groups[1].Messages)
 			case "subscriptions":
 				programs = append(programs, &stepped{let: make(chan struct{}, messages)})
 				for _, p := range programs {
@@ -69,7 +70,7 @@ func TestProcessedFollowsThePrograms(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					read(p, func(ctx context.Context) func(func(pleach.Message) bool) { return s.Messages(ctx) })
+					read(p, s.Messages)
 				}
 			}
 			for range messages {
@@ -199,8 +200,8 @@ func TestProcessedSpansMemberships(t *testing.T) {
 	})
 	again := make(chan struct{})
 	go func() {
-		for m := range slow.Messages(t.Context()) {
-			if m.Gap != nil {
+		for _, err := range slow.Messages(t.Context()) {
+			if _, ok := errors.AsType[*pleach.GapError](err); ok {
 				close(again)
 			}
 		}
@@ -289,40 +290,43 @@ func TestFreshWithin(t *testing.T) {
 }
 
 // A process that comes back is not current, and Views has the error, until its program has got the
-// notice of the gap; then comes the notice that it is current, which the first membership has, too.
+// gap. Then OnCurrent is called, as it was in the first membership.
 func TestCurrentComesAfterTheGap(t *testing.T) {
-	notices := make(chan pleach.Message, 10)
-	_, slow, _ := outpacedAs(t, pleach.Config{CurrentNotices: true}, func(slow *pleach.Group) {
-		for m := range slow.Messages(t.Context()) {
-			if !m.Current || m.From != -1 {
+	calls := make(chan string, 10)
+	onCurrent := func() { calls <- "current" }
+	_, slow, _ := outpacedAs(t, pleach.Config{OnCurrent: onCurrent}, func(slow *pleach.Group) {
+		ctx, cancel := context.WithCancel(t.Context())
+		receiving := make(chan struct{})
+		go func() {
+			defer close(receiving)
+			for m := range slow.Messages(ctx) {
 				t.Errorf("first %+v", m)
 			}
-			break
+		}()
+		if got := <-calls; got != "current" {
+			t.Errorf("first %s", got)
 		}
+		cancel()
+		<-receiving
 	})
-	again := make(chan struct{})
 	go func() {
-		for m := range slow.Messages(t.Context()) {
-			if m.Gap != nil {
-				if err := slow.View().Err; !errors.Is(err, pleach.ErrTooSlow) {
-					t.Errorf("before the program is past the gap, the view has %v", err)
-				}
-				if slow.FreshWithin(time.Hour) {
-					t.Error("current before the program is past the gap")
-				}
-				close(again)
+		for _, err := range slow.Messages(t.Context()) {
+			if _, ok := errors.AsType[*pleach.GapError](err); !ok {
+				continue
 			}
-			if m.Gap != nil || m.Current {
-				notices <- m
+			if err := slow.View().Err; !errors.Is(err, pleach.ErrTooSlow) {
+				t.Errorf("before the program is past the gap, the view has %v", err)
 			}
+			if slow.FreshWithin(time.Hour) {
+				t.Error("current before the program is past the gap")
+			}
+			calls <- "gap"
 		}
 	}()
-	<-again
-	if m := <-notices; m.Gap == nil {
-		t.Errorf("first %+v", m)
-	}
-	if m := <-notices; !m.Current {
-		t.Errorf("then %+v", m)
+	for _, want := range []string{"gap", "current"} {
+		if got := <-calls; got != want {
+			t.Errorf("%s instead of %s", got, want)
+		}
 	}
 	for v := range slow.Views(t.Context()) {
 		if v.Err == nil {

@@ -80,9 +80,9 @@ func TestSlowProgramComesBackWhenItReceives(t *testing.T) {
 		_ = sender.Broadcast(t.Context(), append(make([]byte, 1<<10), "new"...))
 	}()
 	next, told := 0, false
-	for m := range slow.Messages(t.Context()) {
-		if m.Gap != nil {
-			told = errors.Is(m.Gap.Err, pleach.ErrTooSlow) && m.Gap.From < m.Gap.To
+	for m, err := range slow.Messages(t.Context()) {
+		if gap, ok := errors.AsType[*pleach.GapError](err); ok {
+			told = errors.Is(err, pleach.ErrTooSlow) && gap.From < gap.To
 			continue
 		}
 		if text := string(m.Data[1<<10:]); text == "new" {

@@ -178,12 +178,12 @@ func tellLate(ctx context.Context) {
 
 // prefetch takes messages.
 func (r *resident) take(ctx context.Context, group *pleach.Group) error {
-	for m := range group.Messages(ctx) {
-		if m.Gap != nil {
+	for m, err := range group.Messages(ctx) {
+		if _, ok := errors.AsType[*pleach.GapError](err); ok {
 			continue
 		}
-		if m.Lost > 0 {
-			return fmt.Errorf("%d messages of root %d were lost", m.Lost, m.From)
+		if err != nil {
+			return err
 		}
 		root, number := int(binary.BigEndian.Uint32(m.Data)), int(binary.BigEndian.Uint32(m.Data[4:]))
 		if root != m.From || binary.BigEndian.Uint64(m.Data[8:]) != checksum(m.Data) {

@@ -124,7 +124,7 @@ func TestSendToAHandler(t *testing.T) {
 	got := make(chan pleach.Message, 10)
 	groups := service(t, 2, func(r int, c *pleach.Config) {
 		if r == 0 {
-			c.OnMessage = func(m pleach.Message) { got <- m }
+			c.OnMessage = func(m pleach.Message, _ error) { got <- m }
 		}
 	})
 	for _, g := range groups {

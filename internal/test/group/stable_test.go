@@ -79,7 +79,7 @@ func TestStableNamesWhoHasLost(t *testing.T) {
 	}
 	go take(2) // too late
 	_, err := groups[0].WaitStable(ctx)
-	var lost *pleach.LostError
+	var lost *pleach.IncompleteError
 	for errors.As(err, &lost) && !slices.Contains(lost.Ranks, 2) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond) // one that reads may be late, too, and say so first
 		_, err = groups[0].WaitStable(ctx)

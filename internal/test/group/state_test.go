@@ -34,10 +34,14 @@ func digest(before uint64, m []byte) uint64 {
 	return before
 }
 
-func (l *ledger) apply(m pleach.Message) {
+func (l *ledger) apply(m pleach.Message, err error) {
+	if err != nil {
+		l.failed = errors.Join(l.failed, err)
+		return
+	}
 	root, number := binary.BigEndian.Uint32(m.Data), uint64(binary.BigEndian.Uint32(m.Data[4:]))
-	if m.Lost > 0 || int(root) != m.From || number != l.Next[root] {
-		l.failed = errors.Join(l.failed, fmt.Errorf("message %d of root %d after %d, %d lost", number, root, l.Next[root], m.Lost))
+	if int(root) != m.From || number != l.Next[root] {
+		l.failed = errors.Join(l.failed, fmt.Errorf("message %d of root %d after %d", number, root, l.Next[root]))
 		return
 	}
 	l.Next[root]++
@@ -120,8 +124,8 @@ func startRoots(ctx context.Context, t *testing.T) *roots {
 	r.groups = service(t, 3, func(i int, c *pleach.Config) { c.State = r.ledgers[i] })
 	for i, g := range r.groups {
 		r.all.Go(func() {
-			for m := range g.Messages(ctx) {
-				r.ledgers[i].apply(m)
+			for m, err := range g.Messages(ctx) {
+				r.ledgers[i].apply(m, err)
 			}
 		})
 		r.all.Go(func() {
@@ -147,18 +151,18 @@ func (r *roots) joinAndCheck(ctx context.Context, number int) error {
 	l := &ledger{}
 	c := pleach.Config{Group: "service", State: l}
 	wrong := make(chan error, 1)
-	enough := func(m pleach.Message, from *[3]uint64) bool {
+	enough := func(m pleach.Message, err error, from *[3]uint64) bool {
 		if *from == [3]uint64{} {
 			*from = l.Next
 		}
-		l.apply(m)
+		l.apply(m, err)
 		return l.failed != nil || l.Next[0] >= from[0]+20 && l.Next[1] >= from[1]+20 && l.Next[2] >= from[2]+20
 	}
 	if number%2 == 1 { // every other one receives by a handler
 		var from [3]uint64
 		done := false
-		c.OnMessage = func(m pleach.Message) {
-			if !done && enough(m, &from) {
+		c.OnMessage = func(m pleach.Message, err error) {
+			if !done && enough(m, err, &from) {
 				done = true
 				wrong <- l.check(&r.history)
 			}
@@ -170,8 +174,8 @@ func (r *roots) joinAndCheck(ctx context.Context, number int) error {
 	}
 	if c.OnMessage == nil {
 		var from [3]uint64
-		for m := range g.Messages(ctx) {
-			if enough(m, &from) {
+		for m, err := range g.Messages(ctx) {
+			if enough(m, err, &from) {
 				break
 			}
 		}
@@ -248,8 +252,8 @@ func TestStateProviderDies(t *testing.T) {
 	}()
 	receive := func(g *pleach.Group, l *ledger) {
 		all.Go(func() {
-			for m := range g.Messages(ctx) {
-				l.apply(m)
+			for m, err := range g.Messages(ctx) {
+				l.apply(m, err)
 			}
 		})
 	}
@@ -283,8 +287,8 @@ func TestStateProviderDies(t *testing.T) {
 	if err := groups[1].Broadcast(ctx, message(1, 0, 10)); err != nil {
 		t.Fatal(err)
 	}
-	for m := range joiner.Messages(ctx) {
-		l.apply(m)
+	for m, err := range joiner.Messages(ctx) {
+		l.apply(m, err)
 		break
 	}
 	if l.failed != nil || !l.restored || l.Next != [3]uint64{0, 1, 1} {

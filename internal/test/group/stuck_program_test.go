@@ -17,7 +17,7 @@ func TestStuckHandlerHarmsNoMember(t *testing.T) {
 		c.Detection.SuspicionTimeout = timeout
 		c.OnMessage = ignore
 		if c.Rank == 1 {
-			c.OnMessage = func(pleach.Message) { <-release }
+			c.OnMessage = func(pleach.Message, error) { <-release }
 		}
 	})
 	t.Cleanup(func() { close(release) }) // before the groups are closed

@@ -31,7 +31,7 @@ func subscribe(t *testing.T, g *pleach.Group, name string) *pleach.Subscription 
 }
 
 // labels returns the topic and the label of the next n messages: their data up to a space.
-func labels(messages iter.Seq[pleach.Message], n int) (got []string) {
+func labels(messages iter.Seq2[pleach.Message, error], n int) (got []string) {
 	for m := range messages {
 		label, _, _ := strings.Cut(string(m.Data), " ")
 		got = append(got, fmt.Sprintf("%s/%s", m.Topic, label))
@@ -50,7 +50,7 @@ func TestTopics(t *testing.T) {
 	handled := make(chan pleach.Message, messages)
 	groups := service(t, 3, func(r int, c *pleach.Config) {
 		if r == 2 {
-			c.OnMessage = func(m pleach.Message) { handled <- m }
+			c.OnMessage = func(m pleach.Message, _ error) { handled <- m }
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -87,9 +87,9 @@ func TestTopics(t *testing.T) {
 		compare(what, labels(topic.Messages(ctx), len(want[topic.Topic()])), want[topic.Topic()])
 	}
 	compare("no topic", labels(groups[1].Messages(ctx), len(want[""])), want[""])
-	compare("the handler", labels(func(yield func(pleach.Message) bool) {
+	compare("the handler", labels(func(yield func(pleach.Message, error) bool) {
 		for m := range handled {
-			if !yield(m) {
+			if !yield(m, nil) {
 				return
 			}
 		}

@@ -87,8 +87,8 @@ func TestReceiptAfterStableMembership(t *testing.T) {
 // A Group that joins again by itself (Config.Recovery.Rejoin) lists the broadcasts of the membership that ended.
 func TestReceiptAfterAutomaticRejoin(t *testing.T) {
 	_, slow, _ := outpacedBeside(t, func(slow *pleach.Group) { broadcastAll(t, slow, 3) })
-	for m := range slow.Messages(t.Context()) {
-		if m.Gap != nil {
+	for _, err := range slow.Messages(t.Context()) {
+		if _, ok := errors.AsType[*pleach.GapError](err); ok {
 			break // it is a member again
 		}
 	}

@@ -80,9 +80,9 @@ func broadcastAll(t *testing.T, groups []*pleach.Group, roots, size int, load ti
 		receiving.Go(func() {
 			last := make([]time.Time, g.View().Slots)
 			got := make([]int64, g.View().Slots)
-			for m := range g.Messages(ctx) {
-				if m.Lost > 0 {
-					lost.Add(int64(m.Lost))
+			for m, err := range g.Messages(ctx) {
+				if e, ok := errors.AsType[*pleach.LostError](err); ok {
+					lost.Add(int64(e.Count))
 					continue
 				}
 				now := time.Now()

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -152,12 +153,14 @@ func leak() {
 
 // count takes messages.
 func (h *counts) count(g *pleach.Group) {
-	for m := range g.Messages(context.Background()) {
+	for m, err := range g.Messages(context.Background()) {
 		id, number, _ := strings.Cut(string(m.Data), " ")
 		h.mu.Lock()
-		h.lost += m.Lost
-		if m.Lost == 0 && m.Gap == nil {
+		if err == nil {
 			h.last[id] = number
+		}
+		if lost, ok := errors.AsType[*pleach.LostError](err); ok {
+			h.lost += lost.Count
 		}
 		h.mu.Unlock()
 	}

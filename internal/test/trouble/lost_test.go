@@ -23,10 +23,10 @@ func newTally() *tally { return &tally{received: map[int]int{}, lost: map[int]in
 
 // receive counts what a group yields until ctx ends. It calls pause before each message.
 func (c *tally) receive(ctx context.Context, g *pleach.Group, pause func()) {
-	for m := range g.Messages(ctx) {
+	for m, err := range g.Messages(ctx) {
 		c.mu.Lock()
-		if m.Lost > 0 {
-			c.lost[m.From] += int(m.Lost)
+		if lost, ok := errors.AsType[*pleach.LostError](err); ok {
+			c.lost[lost.From] += int(lost.Count)
 			c.notices++
 		} else {
 			c.received[m.From]++

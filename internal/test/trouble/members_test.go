@@ -90,8 +90,8 @@ func (c memberConfig) run() {
 func (c *memberConfig) live(g *pleach.Group) {
 	go func() {
 		heard := map[string]bool{}
-		for m := range g.Messages(context.Background()) {
-			if line := fmt.Sprintf("message %d %s", m.View, m.Data); m.Lost == 0 && !heard[line] {
+		for m, err := range g.Messages(context.Background()) {
+			if line := fmt.Sprintf("message %d %s", m.View, m.Data); err == nil && !heard[line] {
 				heard[line] = true
 				fmt.Println(line)
 			}

@@ -12,7 +12,7 @@ import (
 // Case 34: a member joins while another one waits for receipts. A receipt names only
 // processes that have the message.
 func TestCase34ReceiptsNameMembersThatHaveIt(t *testing.T) {
-	config := pleach.Config{Group: "receipts", ID: "a", OnMessage: func(pleach.Message) {}}
+	config := pleach.Config{Group: "receipts", ID: "a", OnMessage: func(pleach.Message, error) {}}
 	a, err := pleach.Create(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestCase34ReceiptsNameMembersThatHaveIt(t *testing.T) {
 		has := make(map[uint32]bool)
 		joined := make(chan *pleach.Group, 1)
 		go func() {
-			c, err := pleach.Join(t.Context(), pleach.Config{Group: "receipts", ID: "c", OnMessage: func(m pleach.Message) {
+			c, err := pleach.Join(t.Context(), pleach.Config{Group: "receipts", ID: "c", OnMessage: func(m pleach.Message, _ error) {
 				mu.Lock()
 				defer mu.Unlock()
 				has[binary.BigEndian.Uint32(m.Data)] = true

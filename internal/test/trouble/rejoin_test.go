@@ -2,6 +2,7 @@ package trouble
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -30,10 +31,10 @@ func init() { testutil.PlayRole(readerRole, readerConfig.run) }
 // one of the topic, and "ALL gap" or "TOPIC gap" where it is told of a gap.
 func (r readerConfig) run() {
 	ctx := context.Background()
-	tell := func(stream string, m pleach.Message) {
+	tell := func(stream string, m pleach.Message, err error) {
 		text := string(m.Data)
-		if m.Gap != nil {
-			text = fmt.Sprintf("gap %d %d %v", m.Gap.From, m.Gap.To, m.Gap.Err)
+		if gap, ok := errors.AsType[*pleach.GapError](err); ok {
+			text = fmt.Sprintf("gap %d %d %v", gap.From, gap.To, gap.Err)
 		}
 		fmt.Println(stream, text)
 	}
@@ -46,7 +47,7 @@ func (r readerConfig) run() {
 		},
 	}
 	if r.Handler {
-		c.Delivery.Topics, c.OnMessage = nil, func(m pleach.Message) { tell(strings.ToUpper("all"+m.Topic), m) }
+		c.Delivery.Topics, c.OnMessage = nil, func(m pleach.Message, err error) { tell(strings.ToUpper("all"+m.Topic), m, err) }
 	}
 	g, err := pleach.Join(ctx, c, r.Seed)
 	if err != nil {
@@ -59,9 +60,9 @@ func (r readerConfig) run() {
 			fmt.Println("error", err)
 			return
 		}
-		print := func(stream string, messages iter.Seq[pleach.Message]) {
-			for m := range messages {
-				tell(stream, m)
+		print := func(stream string, messages iter.Seq2[pleach.Message, error]) {
+			for m, err := range messages {
+				tell(stream, m, err)
 			}
 		}
 		go print("ALL", g.Messages(ctx))

@@ -2,6 +2,7 @@ package trouble
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -25,10 +26,12 @@ func TestCase1BusyProgram(t *testing.T) {
 			if r == 0 {
 				time.Sleep(seconds())
 			}
-			for m := range g.Messages(ctx) {
-				lost[r+1] += m.Lost
-				if m.Lost == 0 {
+			for _, err := range g.Messages(ctx) {
+				if err == nil {
 					got[r+1]++
+				}
+				if e, ok := errors.AsType[*pleach.LostError](err); ok {
+					lost[r+1] += e.Count
 				}
 				if got[r+1] == messages {
 					return

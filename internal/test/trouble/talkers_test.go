@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -98,12 +99,11 @@ func (c *talkerConfig) live(ctx context.Context, g *pleach.Group, lines <-chan s
 		if c.Rank == c.BusyRank {
 			check = floodCheck{busy: c.Busy, every: c.Every}
 		}
-		for m := range g.Messages(ctx) {
-			if m.Gap != nil {
-				continue
+		for m, err := range g.Messages(ctx) {
+			if lost, ok := errors.AsType[*pleach.LostError](err); ok {
+				fmt.Println("lost", lost.From, lost.Count)
 			}
-			if m.Lost > 0 {
-				fmt.Println("lost", m.From, m.Lost)
+			if err != nil {
 				continue
 			}
 			fmt.Println("have", m.From)

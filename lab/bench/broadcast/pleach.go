@@ -28,7 +28,7 @@ func startPleach(s memberConfig, r *receiver) (member, error) {
 	group, err := pleach.Start(context.Background(), pleach.Config{
 		Network: pleach.Network{Transport: transport, Size: len(s.addresses)},
 		Rank:    s.rank,
-		OnMessage: func(m pleach.Message) {
+		OnMessage: func(m pleach.Message, _ error) {
 			r.take(m.Data)
 			if g := started.Load(); g != nil {
 				g.Release(m)

@@ -52,15 +52,34 @@ func newReceipts(m *member) *receipts {
 // A process that was there from the beginning expects number 1, but of an origin that sends
 // greetings until the zones have met; another one takes what comes.
 func (r *receipts) meet(o origin, m *fleet.Message) *progress {
-	p := &progress{next: 1, missed: make(map[uint64]bool)}
+	p := r.add(o)
 	if !r.since.IsZero() || greeting(m) {
 		p.next = m.Seq
 	}
+	return p
+}
+
+// add returns the progress with an origin that nothing came from yet.
+func (r *receipts) add(o origin) *progress {
+	p := &progress{next: 1, missed: make(map[uint64]bool)}
 	r.of[o] = p
-	if r.met[m.Zone].IsZero() {
-		r.met[m.Zone] = time.Now()
+	if r.met[o.zone].IsZero() {
+		r.met[o.zone] = time.Now()
 	}
 	return p
+}
+
+// lost takes in that messages of an origin are lost.
+func (r *receipts) lost(e *fleet.LostError) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o := origin{e.Zone, e.ID}
+	p := r.of[o]
+	if p == nil {
+		p = r.add(o)
+	}
+	r.result.Lost += int(e.Last - e.First + 1)
+	p.next = e.Last + 1
 }
 
 func newLedger() *ledger {
@@ -80,7 +99,7 @@ func (l *ledger) note(o origin) bool {
 }
 
 // greeting reports whether a message is only to tell that zones have met.
-func greeting(m *fleet.Message) bool { return m.Lost == 0 && len(m.Data) < minSize }
+func greeting(m *fleet.Message) bool { return len(m.Data) < minSize }
 
 // received takes in a message that came so long after it was broadcast.
 func (r *receipts) received(m *fleet.Message, late time.Duration) {
@@ -92,10 +111,6 @@ func (r *receipts) received(m *fleet.Message, late time.Duration) {
 		p = r.meet(o, m)
 	}
 	switch {
-	case m.Lost > 0:
-		r.result.Lost += int(m.Lost)
-		p.next = m.Seq
-		return
 	case m.Seq < p.next && p.missed[m.Seq]:
 		r.result.OutOfOrder++
 		delete(p.missed, m.Seq)

@@ -151,15 +151,19 @@ func (s *site) address() string {
 
 // receive takes in what the fleet broadcasts.
 func (r *run) receive(ctx context.Context, m *member) {
-	for got := range m.Messages(ctx) {
+	for got, err := range m.Messages(ctx) {
+		if lost := new(fleet.LostError); errors.As(err, &lost) {
+			m.receipts.lost(lost)
+			continue
+		}
 		m.receipts.received(&got, time.Since(r.sentAt(got.Data)))
 	}
 }
 
 // receiveWithin takes in what its zone broadcasts.
 func (r *run) receiveWithin(ctx context.Context, m *member) {
-	for got := range m.Zone().Messages(ctx) {
-		if got.Lost == 0 && len(got.Data) >= minSize {
+	for got, err := range m.Zone().Messages(ctx) {
+		if err == nil && len(got.Data) >= minSize {
 			late := time.Since(r.sentAt(got.Data))
 			r.ledger.mu.Lock()
 			r.ledger.within = append(r.ledger.within, late)

@@ -61,8 +61,8 @@ func (g *group) start(ctx context.Context, rank int) (*pleach.Group, error) {
 	}
 	return pleach.Start(ctx, pleach.Config{
 		Group: groupName, Network: pleach.Network{Transport: t}, Addresses: g.network.addresses(), Rank: rank,
-		OnMessage: func(m pleach.Message) {
-			if arrived := g.arrived.Load(); arrived != nil && m.Lost == 0 {
+		OnMessage: func(m pleach.Message, err error) {
+			if arrived := g.arrived.Load(); arrived != nil && err == nil {
 				(*arrived)(rank, m.Data)
 			}
 		},

@@ -22,7 +22,7 @@ type pleachMember struct {
 
 func startPleach(ctx context.Context, w *Worker) (Member, error) {
 	var started atomic.Pointer[pleach.Group]
-	group, err := pleach.Start(ctx, pleach.Config{OnMessage: func(m pleach.Message) {
+	group, err := pleach.Start(ctx, pleach.Config{OnMessage: func(m pleach.Message, _ error) {
 		w.Take(m.Data)
 		if g := started.Load(); g != nil {
 			g.Release(m)

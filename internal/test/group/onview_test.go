@@ -11,7 +11,7 @@ import (
 	"github.com/pleach-go/pleach"
 )
 
-// counted is what OnMessage was called with: views that begin, and messages by view and sender.
+// counted is what OnView and OnMessage were called with: views, and messages by view and sender.
 type counted struct {
 	mu      sync.Mutex
 	views   []uint64
@@ -19,18 +19,21 @@ type counted struct {
 	streams map[string][]string
 }
 
-func (c *counted) take(m pleach.Message) {
+func (c *counted) begin(v pleach.View) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case m.Begins != nil:
-		c.views = append(c.views, m.Begins.Number)
-	case m.Direct || m.Gap != nil:
-	default:
-		c.early = c.early || len(c.views) == 0 || m.View != c.views[len(c.views)-1]
-		stream := fmt.Sprint(m.View, " ", m.From)
-		c.streams[stream] = append(c.streams[stream], string(m.Data))
+	c.views = append(c.views, v.Number)
+}
+
+func (c *counted) take(m pleach.Message, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil || m.Direct {
+		return
 	}
+	c.early = c.early || len(c.views) == 0 || m.View != c.views[len(c.views)-1]
+	stream := fmt.Sprint(m.View, " ", m.From)
+	c.streams[stream] = append(c.streams[stream], string(m.Data))
 }
 
 func (c *counted) stream(view uint64, from int) []string {
@@ -39,14 +42,14 @@ func (c *counted) stream(view uint64, from int) []string {
 	return slices.Clone(c.streams[fmt.Sprint(view, " ", from)])
 }
 
-// With Echo and ViewNotices, all members count the broadcasts of each member in each view alike, the
+// With Echo and OnView, all members count the broadcasts of each member in each view alike, the
 // sender too, although views change under load; and each view begins before its messages.
-func TestViewNotices(t *testing.T) {
+func TestOnView(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	config := func() (pleach.Config, *counted) {
 		c := &counted{streams: make(map[string][]string)}
-		return pleach.Config{Listen: "127.0.0.1:0", OnMessage: c.take, Delivery: pleach.Delivery{Echo: true}, ViewNotices: true}, c
+		return pleach.Config{Listen: "127.0.0.1:0", OnMessage: c.take, Delivery: pleach.Delivery{Echo: true}, OnView: c.begin}, c
 	}
 	first, a := config()
 	g, err := pleach.Create(ctx, first)
@@ -117,9 +120,9 @@ func TestViewNotices(t *testing.T) {
 	}
 }
 
-// ViewNotices without what it needs is refused.
-func TestViewNoticesNeedOnMessage(t *testing.T) {
-	if _, err := pleach.Create(t.Context(), pleach.Config{Listen: "127.0.0.1:0", ViewNotices: true}); err == nil {
+// OnView without OnMessage is refused.
+func TestOnViewNeedsOnMessage(t *testing.T) {
+	if _, err := pleach.Create(t.Context(), pleach.Config{Listen: "127.0.0.1:0", OnView: func(pleach.View) {}}); err == nil {
 		t.Error("no error")
 	}
 }
