@@ -20,14 +20,14 @@ func put(s *session, data []byte, messages int) {
 func TestMessagesAreNotAllocated(t *testing.T) {
 	received, data := 0, []byte("x")
 	handled, err := Start(t.Context(), Config{
-		Transport: nowhere{}, Rank: 0, Size: 2,
+		Network: Network{Transport: nowhere{}, Size: 2},
 		OnMessage: func(m Message, err error) { received += len(m.Data) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer handled.Close()
-	looped, err := Start(t.Context(), Config{Transport: nowhere{}, Rank: 0, Size: 2})
+	looped, err := Start(t.Context(), Config{Network: Network{Transport: nowhere{}, Size: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
