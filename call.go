@@ -63,10 +63,14 @@ func (h *handlers) find(name string) func(context.Context, Request) ([]byte, err
 	return h.by[name]
 }
 
-// serving is what ends the contexts of the requests that are being served.
-type serving struct {
-	mu      sync.Mutex
-	cancels map[unicast.Caller]context.CancelFunc
+// calls are the requests of this member to others, and those of others that it serves.
+type calls struct {
+	*core
+	direct   *directs
+	handlers *handlers
+	current  *rounds.Rounds // serves the requests by which members find out whether they are current
+	mu       sync.Mutex
+	cancels  map[unicast.Caller]context.CancelFunc // end the contexts of the requests that are being served
 }
 
 // Handle serves the requests of a name with a function, which several goroutines call at
@@ -100,18 +104,18 @@ func (g *Group) Handle(name string, f func(ctx context.Context, r Request) ([]by
 // Send does, Request needs views.
 func (g *Group) Request(ctx context.Context, to Member, name string, data []byte) ([]byte, error) {
 	s := g.session()
-	reply, err := s.request(ctx, to, name, slices.Clone(data))
+	reply, err := s.calls.request(ctx, to, name, slices.Clone(data))
 	return reply, s.wrap("request", err)
 }
 
-func (g *session) request(ctx context.Context, to Member, name string, data []byte) ([]byte, error) {
+func (c *calls) request(ctx context.Context, to Member, name string, data []byte) ([]byte, error) {
 	if len(name) > unicast.MaxName {
 		return nil, fmt.Errorf("a name of %d bytes is too long: %d at most", len(name), unicast.MaxName)
 	}
 	replies := make(chan unicast.Reply, 1)
 	var number uint64
-	err := g.tryDirect(ctx, to, data, func() (err error) {
-		number, err = g.direct.machine.Request(protocol.Rank(to.Rank), name, data, func(r unicast.Reply) { replies <- r })
+	err := c.direct.tryDirect(ctx, to, data, func() (err error) {
+		number, err = c.direct.channel.Request(protocol.Rank(to.Rank), name, data, func(r unicast.Reply) { replies <- r })
 		return err
 	})
 	if err != nil {
@@ -121,10 +125,10 @@ func (g *session) request(ctx context.Context, to Member, name string, data []by
 	case r := <-replies:
 		return resultOf(to.Rank, name, &r)
 	case <-ctx.Done():
-		_ = g.node.Do(func(protocol.Time) { g.direct.machine.Cancel(number) })
+		_ = c.node.Do(func(protocol.Time) { c.direct.channel.Cancel(number) })
 		return nil, ctx.Err()
-	case <-g.life.Done():
-		return nil, g.Err()
+	case <-c.life.Done():
+		return nil, c.Err()
 	}
 }
 
@@ -149,34 +153,34 @@ func resultOf(to int, name string, r *unicast.Reply) ([]byte, error) {
 }
 
 // serve serves a request on a goroutine of its own. It is called within node.Do.
-func (g *session) serve(r unicast.Request) {
+func (c *calls) serve(r unicast.Request) {
 	if r.Name == rounds.Name {
-		g.current.Serve(r.Caller)
+		c.current.Serve(r.Caller)
 		return
 	}
-	ctx, cancel := context.WithCancel(g.life)
-	f := g.group.handlers.find(r.Name)
-	g.serving.mu.Lock()
-	defer g.serving.mu.Unlock()
-	if g.serving.cancels == nil {
-		g.serving.cancels = make(map[unicast.Caller]context.CancelFunc)
+	ctx, cancel := context.WithCancel(c.life)
+	f := c.handlers.find(r.Name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancels == nil {
+		c.cancels = make(map[unicast.Caller]context.CancelFunc)
 	}
-	g.serving.cancels[r.Caller] = cancel
+	c.cancels[r.Caller] = cancel
 	go func() {
-		status, reply := g.callHandler(ctx, f, &r)
-		g.cancelServing(r.Caller)
-		_ = g.node.Do(func(protocol.Time) { g.direct.machine.Reply(r.Caller, status, reply) })
+		status, reply := c.callHandler(ctx, f, &r)
+		c.cancelServing(r.Caller)
+		_ = c.node.Do(func(protocol.Time) { c.direct.channel.Reply(r.Caller, status, reply) })
 	}()
 }
 
 // callHandler calls a handler, if there is one.
-func (g *session) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *unicast.Request) (unicast.Status, []byte) {
+func (c *calls) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *unicast.Request) (unicast.Status, []byte) {
 	if f == nil {
 		return unicast.NoHandler, nil
 	}
 	reply, err := f(ctx, Request{From: int(r.Rank), Name: r.Name, Data: r.Data})
 	if err == nil {
-		err = g.tooLongDirect(len(reply))
+		err = c.direct.tooLongDirect(len(reply))
 	}
 	if err != nil {
 		text := err.Error()
@@ -189,11 +193,11 @@ func (g *session) callHandler(ctx context.Context, f func(context.Context, Reque
 const maxErrorText = 4096
 
 // cancelServing ends the context of a handler.
-func (g *session) cancelServing(c unicast.Caller) {
-	g.serving.mu.Lock()
-	defer g.serving.mu.Unlock()
-	if cancel := g.serving.cancels[c]; cancel != nil {
+func (c *calls) cancelServing(from unicast.Caller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.cancels[from]; cancel != nil {
 		cancel()
-		delete(g.serving.cancels, c)
+		delete(c.cancels, from)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pleach-go/pleach/internal/base/access"
 	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/driver/detection"
 	"github.com/pleach-go/pleach/internal/driver/tcp"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -156,14 +157,22 @@ const (
 	expiryInterval = time.Hour
 )
 
+// credentials follows the certificate, the secrets and the deny list of this member.
+type credentials struct {
+	*core
+	detection *detection.Detection
+	revoked   revoked // the members that have shown a certificate that is denied
+	setPeers  func(v *membership.View, before membership.Members)
+}
+
 // watchExpiry warns of a certificate that expires, each time that it is looked at.
-func (g *session) watchExpiry() {
-	for g.life.Err() == nil {
-		if at := admission.Expiry(g.config.Security.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
-			g.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
+func (c *credentials) watchExpiry() {
+	for c.life.Err() == nil {
+		if at := admission.Expiry(c.config.Security.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
+			c.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
 		}
 		select {
-		case <-g.life.Done():
+		case <-c.life.Done():
 		case <-time.After(expiryInterval):
 		}
 	}
@@ -229,45 +238,45 @@ func (r revoked) note(claim tcp.Claim, err error) {
 }
 
 // followFiles acts on changes of secrets and of the deny list until the membership ends.
-func (g *session) followFiles() {
-	deny, view := g.config.Security.followed.Deny, uint64(0)
+func (c *credentials) followFiles() {
+	deny, view := c.config.Security.followed.Deny, uint64(0)
 	denied := func(m *membership.Member) bool { return deny.Names(m.Identity) }
 	w := admission.Watcher{
-		Followed: g.config.Security.followed, Logger: g.log, OnSecrets: g.detection.SetSecrets,
-		OnDeny: func() { g.verifyAgain(); g.evictRevoked(denied) },
+		Followed: c.config.Security.followed, Logger: c.log, OnSecrets: c.detection.SetSecrets,
+		OnDeny: func() { c.verifyAgain(); c.evictRevoked(denied) },
 		OnLook: func() {
-			if v := g.view.Load().Number; deny != nil && v != view {
-				g.evictRevoked(denied) // a member with an older list may have let one in
+			if v := c.view.Load().Number; deny != nil && v != view {
+				c.evictRevoked(denied) // a member with an older list may have let one in
 				view = v
 			}
-			for len(g.revoked) > 0 {
-				rank := <-g.revoked
-				g.evictRevoked(func(m *membership.Member) bool { return m.Rank == rank })
+			for len(c.revoked) > 0 {
+				rank := <-c.revoked
+				c.evictRevoked(func(m *membership.Member) bool { return m.Rank == rank })
 			}
 		},
 	}
-	w.Run(g.life)
+	w.Run(c.life)
 }
 
 // verifyAgain has the transport verify its connections, and end those whose certificates are
 // denied.
-func (g *session) verifyAgain() {
-	_ = g.node.Do(func(protocol.Time) {
-		v := g.machine.View()
-		g.setPeers(&v, membership.Members{})
+func (c *credentials) verifyAgain() {
+	_ = c.node.Do(func(protocol.Time) {
+		v := c.machine.View()
+		c.setPeers(&v, membership.Members{})
 	})
 }
 
 // evictRevoked evicts other members.
-func (g *session) evictRevoked(denied func(*membership.Member) bool) {
-	_ = g.node.Do(func(now protocol.Time) {
-		v := g.machine.View()
+func (c *credentials) evictRevoked(denied func(*membership.Member) bool) {
+	_ = c.node.Do(func(now protocol.Time) {
+		v := c.machine.View()
 		for _, m := range v.Members.All() {
-			if m.Rank == g.self.Rank || !denied(m) {
+			if m.Rank == c.self.Rank || !denied(m) {
 				continue
 			}
-			if err := g.machine.Evict(now, m.Rank, m.Incarnation, membership.Revoked); err == nil {
-				g.log.Warn("member is revoked", "peer", m.Rank, "id", m.Identity, "view", v.Number)
+			if err := c.machine.Evict(now, m.Rank, m.Incarnation, membership.Revoked); err == nil {
+				c.log.Warn("member is revoked", "peer", m.Rank, "id", m.Identity, "view", v.Number)
 			}
 		}
 	})

@@ -167,11 +167,11 @@ func (g *Group) Err() error {
 }
 
 // Err returns why a membership has ended, or nil.
-func (g *session) Err() error { return context.Cause(g.life) }
+func (c *core) Err() error { return context.Cause(c.life) }
 
 // updateState takes in the state of this membership, within node.Do.
 func (g *session) updateState() {
-	g.updateSuspects()
+	g.faults.updateSuspects()
 	state, err := g.machine.State()
 	switch state {
 	case membership.Active:
@@ -185,7 +185,7 @@ func (g *session) updateState() {
 			g.changed.Notify()
 			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed), "view", lost.View)
 		}
-		g.direct.machine.FailUnreachable(g.machine.Unreachable(), lost)
+		g.direct.channel.FailUnreachable(g.machine.Unreachable(), lost)
 		g.direct.room.Notify()
 	case membership.Evicted:
 		g.forgetSeat()
@@ -267,25 +267,25 @@ func publicError(err error) error {
 }
 
 // sendErr returns why this member must not broadcast now.
-func (g *session) sendErr() error {
-	if err := g.Err(); err != nil {
+func (c *core) sendErr() error {
+	if err := c.Err(); err != nil {
 		return err
 	}
-	if err := g.removal.Load(); err != nil {
+	if err := c.removal.Load(); err != nil {
 		return *err
 	}
-	if err := g.quorumErr.Load(); err != nil {
+	if err := c.quorumErr.Load(); err != nil {
 		return err
 	}
 	return nil
 }
 
 // wrap names the call and this member in an error.
-func (g *session) wrap(call string, err error) error {
+func (c *core) wrap(call string, err error) error {
 	if err == nil || errors.Is(err, ErrClosed) {
 		return err
 	}
-	return fmt.Errorf("pleach: %s of rank %d in view %d: %w", call, g.Rank(), g.view.Load().Number, err)
+	return fmt.Errorf("pleach: %s of rank %d in view %d: %w", call, c.Rank(), c.view.Load().Number, err)
 }
 
 // VersionError means that a process, or a call, does not go with the protocol version of

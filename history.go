@@ -115,11 +115,21 @@ const (
 	maxChanges = 16
 )
 
+// faults is what this member knows of failures, and of the views that came of them; used within
+// node.Do.
+type faults struct {
+	*core
+	suspects   map[protocol.Rank]Suspect // the members that cannot be reached
+	history    []ViewChange
+	localError func() (time.Time, error) // the transport's last; nil: it tells none
+	impaired   bool                      // see checkImpaired
+}
+
 // noteView adds a view to the history, after the members before, within node.Do. It returns
 // the entry.
-func (g *session) noteView(v *membership.View, before membership.Members) *ViewChange {
+func (f *faults) noteView(v *membership.View, before membership.Members) *ViewChange {
 	change := ViewChange{Number: v.Number, Time: time.Now(), Members: v.Members.Len(), Changes: []MemberChange{}}
-	for c := range g.machine.Changes {
+	for c := range f.machine.Changes {
 		if firstMeta(&c, before) {
 			continue
 		}
@@ -127,13 +137,13 @@ func (g *session) noteView(v *membership.View, before membership.Members) *ViewC
 			change.Omitted++
 			continue
 		}
-		change.Changes = append(change.Changes, g.memberChange(v, &c))
+		change.Changes = append(change.Changes, f.memberChange(v, &c))
 	}
-	if len(g.history) == maxHistory {
-		g.history = slices.Delete(g.history, 0, 1)
+	if len(f.history) == maxHistory {
+		f.history = slices.Delete(f.history, 0, 1)
 	}
-	g.history = append(g.history, change)
-	return &g.history[len(g.history)-1]
+	f.history = append(f.history, change)
+	return &f.history[len(f.history)-1]
 }
 
 // firstMeta reports whether a member that has begun the group together with others tells its
@@ -147,12 +157,12 @@ func firstMeta(c *membership.Change, before membership.Members) bool {
 }
 
 // memberChange describes a change, with what this member itself knows of it.
-func (g *session) memberChange(v *membership.View, c *membership.Change) MemberChange {
+func (f *faults) memberChange(v *membership.View, c *membership.Change) MemberChange {
 	m := MemberChange{Rank: int(c.Member.Rank), ID: c.Member.Identity, Cause: causeOf(c.Cause)}
 	if c.By != protocol.NoRank {
 		m.By = []int{int(c.By)}
 	}
-	s, suspected := g.suspects[c.Member.Rank]
+	s, suspected := f.suspects[c.Member.Rank]
 	switch {
 	case !m.Gone():
 	case c.Cause == membership.Replaced:
@@ -173,22 +183,22 @@ type joinTime struct {
 
 // noteAdmissions records the members that a view has admitted; before are those of the
 // view before.
-func (g *session) noteAdmissions(v *membership.View, before membership.Members) {
-	if g.admissions == nil {
-		g.admissions = make(map[protocol.Rank]joinTime)
+func (c *candidates) noteAdmissions(v *membership.View, before membership.Members) {
+	if c.admissions == nil {
+		c.admissions = make(map[protocol.Rank]joinTime)
 	}
 	if v.Number == firstView { // all at once, so that a large group needs no list
-		g.firstViewAt = time.Now()
+		c.firstViewAt = time.Now()
 		return
 	}
-	for rank, a := range g.admissions {
+	for rank, a := range c.admissions {
 		if m, ok := v.Member(rank); !ok || m.Incarnation != a.incarnation {
-			delete(g.admissions, rank)
+			delete(c.admissions, rank)
 		}
 	}
 	for m := range v.Members.Since(before) {
 		if m.Incarnation == v.Number {
-			g.admissions[m.Rank] = joinTime{m.Incarnation, time.Now()}
+			c.admissions[m.Rank] = joinTime{m.Incarnation, time.Now()}
 		}
 	}
 }
@@ -197,9 +207,9 @@ func (g *session) noteAdmissions(v *membership.View, before membership.Members) 
 const firstView = 1
 
 // admittedAt is when this member has seen another one join. It is zero if it has not.
-func (g *session) admittedAt(m *membership.Member) time.Time {
+func (c *candidates) admittedAt(m *membership.Member) time.Time {
 	if m.Incarnation == firstView {
-		return g.firstViewAt
+		return c.firstViewAt
 	}
-	return g.admissions[m.Rank].at
+	return c.admissions[m.Rank].at
 }

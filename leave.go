@@ -41,10 +41,10 @@ func (g *session) leave(ctx context.Context) error {
 	if g.machine.Static() {
 		return g.wrap("leave", ErrStatic)
 	}
-	if err := g.flush(ctx); err != nil && g.Err() == nil {
+	if err := g.sender.flush(ctx); err != nil && g.Err() == nil {
 		return g.wrap("leave", fmt.Errorf("broadcasts are not sent yet: %w", err))
 	}
-	if err := g.flushDirect(ctx); err != nil && g.sendErr() == nil {
+	if err := g.direct.flushDirect(ctx); err != nil && g.sendErr() == nil {
 		return g.wrap("leave", fmt.Errorf("messages to single members have not arrived yet: %w", err))
 	}
 	if err := g.node.Do(g.machine.Leave); err != nil {
@@ -73,7 +73,7 @@ func (g *Group) Close() error {
 		defer cancel()
 		within(ctx, func() {
 			if s := g.session(); s.machine.Static() {
-				_ = s.flush(ctx)
+				_ = s.sender.flush(ctx)
 			} else {
 				_ = g.Leave(ctx) // on failure, the others see a crash, as documented
 			}
@@ -133,7 +133,7 @@ func (g *session) release() error {
 	_ = g.node.Do(func(protocol.Time) { g.machine.FlushBatch() })
 	g.end(ErrClosed)
 	err := g.node.Close()
-	g.reaching.Wait()
+	g.candidates.reaching.Wait()
 	g.asking.Wait()
 	return errors.Join(err, g.detection.Close())
 }

@@ -171,7 +171,7 @@ func (g *session) receive(ctx context.Context, p *prefetched, arrived <-chan str
 	if p.Drained.Load() {
 		return g.await(ctx, arrived)
 	}
-	return g.wait(ctx, arrived, take)
+	return g.sender.wait(ctx, arrived, take)
 }
 
 // prefetch takes messages from the member. It reports false if there are none, and a step
@@ -183,7 +183,7 @@ func (g *session) prefetch(now protocol.Time) bool {
 	filled := g.prefetched.Fill(func() {
 		g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
 		for range prefetch.Count {
-			i, ok := g.deliverDirect()
+			i, ok := g.direct.deliverDirect()
 			if !ok {
 				break
 			}
@@ -214,7 +214,7 @@ func (g *session) deliverable() bool {
 	if g.replica.lacking {
 		return g.replica.arrived != nil || g.replica.offering
 	}
-	return g.stream.Pending() > 0 || g.direct.machine != nil && g.direct.machine.Pending() > 0
+	return g.stream.Pending() > 0 || g.direct.channel != nil && g.direct.channel.Pending() > 0
 }
 
 // delivery is how messages come to the program, over all memberships of its process.

@@ -81,8 +81,8 @@ func progressOf(ctx context.Context, c *Config, address string) (p []collective.
 // encodeProgress encodes the reply to a request for progress: the calls that this
 // process is in, never their contents. It does not wait for the program's
 // goroutines, so a process that is busy elsewhere answers too.
-func (g *session) encodeProgress() []byte {
-	l, ok := g.machine.Unicast().(*job.Link)
+func (a *requests) encodeProgress() []byte {
+	l, ok := a.machine.Unicast().(*job.Link)
 	if !ok {
 		return client.Refuse(errors.New("this member is not in a World: it makes no collective calls"))
 	}
@@ -115,14 +115,14 @@ func ForceView(ctx context.Context, c Config, address string, members ...string)
 }
 
 // force lets some members go on without a quorum.
-func (g *session) force(number uint64, ranks []protocol.Rank) error {
+func (a *requests) force(number uint64, ranks []protocol.Rank) error {
 	err := client.ErrNotAMember
-	_ = g.node.Do(func(now protocol.Time) {
-		if v := g.machine.View(); v.Number > number {
+	_ = a.node.Do(func(now protocol.Time) {
+		if v := a.machine.View(); v.Number > number {
 			err = nil // another member was asked first, and it is done
 			return
 		}
-		err = g.machine.ForceView(now, ranks)
+		err = a.machine.ForceView(now, ranks)
 	})
 	return err
 }
@@ -149,10 +149,10 @@ func Evict(ctx context.Context, c Config, address, id string) (View, error) {
 }
 
 // evict has another member removed.
-func (g *session) evict(r control.Evict) error {
+func (a *requests) evict(r control.Evict) error {
 	err := client.ErrNotAMember
-	_ = g.node.Do(func(now protocol.Time) {
-		err = g.machine.Evict(now, r.Rank, r.Incarnation, membership.OperatorEvicted)
+	_ = a.node.Do(func(now protocol.Time) {
+		err = a.machine.Evict(now, r.Rank, r.Incarnation, membership.OperatorEvicted)
 	})
 	return err
 }
@@ -197,9 +197,9 @@ func RaiseVersion(ctx context.Context, c Config, address string) (View, error) {
 }
 
 // raise raises the version.
-func (g *session) raise(version uint16) error {
+func (a *requests) raise(version uint16) error {
 	err := client.ErrNotAMember
-	_ = g.node.Do(func(now protocol.Time) { err = g.machine.RaiseVersion(now, version) })
+	_ = a.node.Do(func(now protocol.Time) { err = a.machine.RaiseVersion(now, version) })
 	return err
 }
 
@@ -239,9 +239,8 @@ func speaks(version uint16) error {
 	return nil
 }
 
-// versions returns the version of the group, and the highest that any member speaks.
-func (g *session) versions() (version, newest int) {
-	v := g.view.Load()
+// versionsOf returns the version of the group in a view, and the highest that any member speaks.
+func versionsOf(v *membership.View) (version, newest int) {
 	for _, m := range v.Members.All() {
 		newest = max(newest, int(m.Version))
 	}

@@ -28,7 +28,7 @@ func TestTellWork(t *testing.T) {
 	if err := collective.Barrier(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
-	b := w.group.session().encodeProgress()
+	b := w.group.session().requests.encodeProgress()
 	var worlds []collective.Progress
 	if b[0] != byte(control.Accepted) || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
 		t.Fatalf("%q", b)
@@ -41,7 +41,7 @@ func TestTellWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if b := g.session().encodeProgress(); b[0] != byte(control.Refused) || !strings.Contains(string(b), "not in a World") {
+	if b := g.session().requests.encodeProgress(); b[0] != byte(control.Refused) || !strings.Contains(string(b), "not in a World") {
 		t.Errorf("%q", b)
 	}
 }

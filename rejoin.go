@@ -250,7 +250,7 @@ func (g *session) keepUnread() {
 			for g.stream.Pending() > 0 {
 				g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
 			}
-			for i, ok := g.deliverDirect(); ok; i, ok = g.deliverDirect() {
+			for i, ok := g.direct.deliverDirect(); ok; i, ok = g.direct.deliverDirect() {
 				g.prefetched.Add(i)
 			}
 		})

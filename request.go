@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/base/logsuppress"
 	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/driver/catchup"
 	"github.com/pleach-go/pleach/internal/driver/client"
 	"github.com/pleach-go/pleach/internal/driver/tcp"
 	"github.com/pleach-go/pleach/internal/machine/control"
@@ -20,46 +23,68 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
+// requests answers processes that are not members.
+type requests struct {
+	*core
+	client     *client.Client
+	candidates *candidates
+	agreed     *agreed
+	catchUp    *catchup.Driver
+}
+
 // handleRequest answers a request.
-func (g *session) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
-	v := g.view.Load()
-	request, err := g.client.OpenRequest(v, from, b)
+func (a *requests) handleRequest(ctx context.Context, from transport.Client, b []byte, answer func([]byte)) {
+	v := a.view.Load()
+	request, err := a.client.OpenRequest(v, from, b)
 	if err != nil {
 		answer(client.Refuse(err))
 		return
 	}
 	switch r := request.(type) {
 	case control.Force:
-		answer(g.client.Answer(v, from, r, g.force(r.View, r.Ranks)))
+		answer(a.client.Answer(v, from, r, a.force(r.View, r.Ranks)))
 	case control.Raise:
-		answer(g.client.Answer(v, from, r, g.raise(r.Version)))
+		answer(a.client.Answer(v, from, r, a.raise(r.Version)))
 	case control.Evict:
-		answer(g.client.Answer(v, from, r, g.evict(r)))
+		answer(a.client.Answer(v, from, r, a.evict(r)))
 	case control.Compare:
-		answer(g.answerSettings(&r))
+		answer(a.agreed.answerSettings(&r))
 	case control.Progress:
-		answer(g.encodeProgress())
+		answer(a.encodeProgress())
 	case control.Join:
 		if !client.Dialable(r.Candidate.Address) {
 			answer(client.Refuse(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", r.Candidate.Address)))
 			return
 		}
-		g.admit(ctx, from, r.Candidate, r.Replace, answer)
+		a.candidates.admit(ctx, from, r.Candidate, r.Replace, answer)
 	default:
-		answer(g.catchUp.Requested(r))
+		answer(a.catchUp.Requested(r))
 	}
 }
 
+// candidates is how processes that ask to join become members.
+type candidates struct {
+	*core
+	client     *client.Client
+	reachSlots *admission.Slots    // one for each candidate that is dialed
+	reaching   sync.WaitGroup      // dials candidates; see admit
+	refusals   logsuppress.Foreign // of candidates
+	// When this member has seen others join, and has entered the first view, if it has; used within
+	// node.Do.
+	admissions  map[protocol.Rank]joinTime
+	firstViewAt time.Time
+}
+
 // answerJoin answers a candidate, within node.Do.
-func (g *session) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
+func (c *candidates) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
 	var inUse *membership.InUseError
 	switch {
 	case errors.As(a.Err, &inUse):
-		g.log.Info("candidate refused", "cause", a.Err)
-		answer(client.Refuse(g.inUse(inUse)))
+		c.log.Info("candidate refused", "cause", a.Err)
+		answer(client.Refuse(c.inUse(inUse)))
 	case a.Err != nil:
 		if errors.As(a.Err, new(*membership.VersionError)) {
-			g.log.Info("candidate refused", "cause", a.Err)
+			c.log.Info("candidate refused", "cause", a.Err)
 		}
 		answer(client.Refuse(a.Err))
 	default:
@@ -69,11 +94,11 @@ func (g *session) answerJoin(a *member.JoinAnswer, answer func([]byte)) {
 }
 
 // inUse translates the refusal of a candidate whose ID a member has.
-func (g *session) inUse(e *membership.InUseError) *control.InUse {
+func (c *candidates) inUse(e *membership.InUseError) *control.InUse {
 	h := &e.Holder
 	return &control.InUse{
 		ID: h.Identity, Rank: h.Rank, Address: h.Address, Incarnation: h.Incarnation, View: e.View,
-		Since: g.admittedAt(h),
+		Since: c.admittedAt(h),
 	}
 }
 
@@ -102,43 +127,43 @@ const (
 // that has made the request knows it, and confirms. So requests with addresses where no
 // process listens, or another one, change no view. With TLS, the candidate's certificate
 // must be for the ID that it asks for.
-func (g *session) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
-	g.reaching.Go(func() {
-		leave, err := g.reachSlots.Enter(ctx, from.Address)
+func (c *candidates) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
+	c.reaching.Go(func() {
+		leave, err := c.reachSlots.Enter(ctx, from.Address)
 		if err != nil {
 			return // the client has gone
 		}
 		defer leave()
-		if err := g.reach(ctx, m); err != nil {
-			g.logRefused(m, err)
+		if err := c.reach(ctx, m); err != nil {
+			c.logRefused(m, err)
 			answer(client.Refuse(err))
 			return
 		}
-		_ = g.node.Do(func(now protocol.Time) {
-			g.machine.Join(now, m, replace, func(a member.JoinAnswer) { g.answerJoin(&a, answer) })
+		_ = c.node.Do(func(now protocol.Time) {
+			c.machine.Join(now, m, replace, func(a member.JoinAnswer) { c.answerJoin(&a, answer) })
 		})
 	})
 }
 
 // logRefused logs that a candidate is refused, once for each host and kind of cause.
-func (g *session) logRefused(m membership.Member, err error) {
+func (c *candidates) logRefused(m membership.Member, err error) {
 	kind := ErrRefused
 	if errors.Is(err, ErrUnreachable) {
 		kind = ErrUnreachable
 	}
-	if repeated, changed := g.refusals.Changed(admission.HostOf(m.Address), kind); changed {
-		g.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err, "repeated", repeated)
+	if repeated, changed := c.refusals.Changed(admission.HostOf(m.Address), kind); changed {
+		c.log.Info("candidate refused", "id", m.Identity, "address", m.Address, "cause", err, "repeated", repeated)
 	}
 }
 
 // reach dials a candidate and asks it to confirm its request.
-func (g *session) reach(ctx context.Context, m membership.Member) error {
+func (c *candidates) reach(ctx context.Context, m membership.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	t := g.client.Config(nil)
-	if g.config.Security.TLS != nil {
-		former := g.formerHost(m.Identity)
-		t.Verify = func(claim tcp.Claim) error { return verifyCandidate(&g.config, m, former, claim) }
+	t := c.client.Config(nil)
+	if c.config.Security.TLS != nil {
+		former := c.formerHost(m.Identity)
+		t.Verify = func(claim tcp.Claim) error { return verifyCandidate(&c.config, m, former, claim) }
 	}
 	reply, err := tcp.Request(ctx, t, m.Address, control.Encode(control.Confirm{Candidate: m}))
 	switch {
@@ -154,9 +179,9 @@ func (g *session) reach(ctx context.Context, m membership.Member) error {
 }
 
 // formerHost is the host of the last process with an ID, or empty.
-func (g *session) formerHost(id string) (host string) {
-	_ = g.node.Do(func(protocol.Time) {
-		v := g.machine.View()
+func (c *candidates) formerHost(id string) (host string) {
+	_ = c.node.Do(func(protocol.Time) {
+		v := c.machine.View()
 		for _, list := range []membership.Members{v.Former, v.Members} {
 			for _, m := range list.All() {
 				if m.Identity == id {

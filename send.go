@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/machine/p2p"
@@ -14,12 +15,15 @@ import (
 // directs is this member's side of what members tell single members. All but room is used
 // within node.Do.
 type directs struct {
-	machine  *unicast.Machine
-	room     notify.Notifier // notifies when what was too much may be sent now
-	arrived  uint64          // counts the messages that have arrived at their receivers
-	progress uint64          // when last looked at
-	posting  bool            // a message was posted after the frames of the step were sent
-	stepping bool            // the frames of the step are sent
+	*core
+	agreed   *agreed
+	asking   *sync.WaitGroup
+	channel  *unicast.Machine // nil: the group is static
+	room     notify.Notifier  // notifies when what was too much may be sent now
+	arrived  uint64           // counts the messages that have arrived at their receivers
+	progress uint64           // of channel and arrived, after the previous step
+	posting  bool             // a message was posted after the frames of the step were sent
+	stepping bool             // the frames of the step are sent
 }
 
 // defaultSendBytes is Limits.SendBytes, and defaultRequests Limits.Requests, if they are
@@ -36,11 +40,11 @@ const (
 )
 
 // tooLongDirect returns an error if not all members can receive a message of a size.
-func (g *session) tooLongDirect(size int) error {
+func (d *directs) tooLongDirect(size int) error {
 	if size > maxDirect {
-		return &MessageSizeError{Size: size, Max: maxDirect, ID: g.self.Identity, From: -1}
+		return &MessageSizeError{Size: size, Max: maxDirect, ID: d.self.Identity, From: -1}
 	}
-	return g.tooLong(size)
+	return d.agreed.tooLong(size)
 }
 
 // maxDirect returns the longest message to a single member.
@@ -58,7 +62,7 @@ func (g *session) makeDirect(s *initialState) {
 	}
 	c := unicast.Config{
 		Self: g.self.Rank, View: s.view, Window: g.config.Limits.SendBytes, MaxRequests: g.config.Limits.Requests,
-		Post: g.post, Serve: g.serve, Canceled: g.cancelServing, State: g.takeState, Arrival: g.takeArrival,
+		Post: g.direct.post, Serve: g.calls.serve, Canceled: g.calls.cancelServing, State: g.takeState, Arrival: g.tracer.takeArrival,
 	}
 	if c.Window == 0 {
 		c.Window = defaultSendBytes
@@ -66,43 +70,41 @@ func (g *session) makeDirect(s *initialState) {
 	if c.MaxRequests == 0 {
 		c.MaxRequests = defaultRequests
 	}
-	g.direct.machine = unicast.New(c)
+	g.direct.channel = unicast.New(c)
 }
 
 // post puts a message on the channel to a member.
-func (g *session) post(to protocol.Rank, head, body []byte, released func()) {
-	g.direct.posting = g.direct.stepping
-	err := g.machine.SendDirect(to, head, body, func() {
-		g.direct.arrived++
+func (d *directs) post(to protocol.Rank, head, body []byte, released func()) {
+	d.posting = d.stepping
+	err := d.machine.SendDirect(to, head, body, func() {
+		d.arrived++
 		if released != nil {
 			released()
 		}
 	})
 	if err != nil {
-		g.log.Warn("message not sent", "to", to, "error", err) // its length was checked before
+		d.log.Warn("message not sent", "to", to, "error", err) // its length was checked before
 	}
 }
 
 // stepDirect takes what has arrived from single members, after the frames of a step were
-// sent.
-func (g *session) stepDirect() {
-	d := &g.direct
-	if d.machine == nil {
+// sent. Taken is called after that.
+func (d *directs) stepDirect(taken func()) {
+	if d.channel == nil {
 		return
 	}
 	d.stepping, d.posting = true, false
-	for m, ok := g.machine.DeliverDirect(); ok; m, ok = g.machine.DeliverDirect() {
-		if err := d.machine.Receive(m.From, m.Data); err != nil {
-			g.log.Warn("message refused", "error", err)
+	for m, ok := d.machine.DeliverDirect(); ok; m, ok = d.machine.DeliverDirect() {
+		if err := d.channel.Receive(m.From, m.Data); err != nil {
+			d.log.Warn("message refused", "error", err)
 		}
 	}
-	g.reportArrivals()
-	g.offerState()
+	taken()
 	d.stepping = false
 	if d.posting {
-		g.asking.Go(func() { _ = g.node.Do(func(protocol.Time) {}) }) // sends it
+		d.asking.Go(func() { _ = d.node.Do(func(protocol.Time) {}) }) // sends it
 	}
-	if p := d.machine.Progress() + d.arrived; p != d.progress {
+	if p := d.channel.Progress() + d.arrived; p != d.progress {
 		d.progress = p
 		d.room.Notify()
 	}
@@ -124,27 +126,29 @@ func (g *session) stepDirect() {
 // caller may reuse data. A static group has no views that would end a channel to a dead
 // process, so Send returns [ErrStatic] there.
 func (g *Group) Send(ctx context.Context, to Member, data []byte) error {
-	return g.session().sendTo(ctx, to, slices.Clone(data))
+	s := g.session()
+	err := s.direct.sendTo(ctx, to, slices.Clone(data))
+	if err == nil && to.Rank == s.Rank() && s.config.OnMessage != nil {
+		s.dispatch()
+	}
+	return err
 }
 
-func (g *session) sendTo(ctx context.Context, to Member, data []byte) error {
-	err := g.tryDirect(ctx, to, data, func() error { return g.direct.machine.Send(protocol.Rank(to.Rank), data) })
-	if err == nil && to.Rank == g.Rank() && g.config.OnMessage != nil {
-		g.dispatch()
-	}
-	return g.wrap("send", err)
+func (d *directs) sendTo(ctx context.Context, to Member, data []byte) error {
+	err := d.tryDirect(ctx, to, data, func() error { return d.channel.Send(protocol.Rank(to.Rank), data) })
+	return d.wrap("send", err)
 }
 
 // tryDirect tries to send something to a member, until there is room for it.
-func (g *session) tryDirect(ctx context.Context, to Member, data []byte, try func() error) error {
-	if g.machine.Static() {
+func (d *directs) tryDirect(ctx context.Context, to Member, data []byte, try func() error) error {
+	if d.machine.Static() {
 		return ErrStatic
 	}
-	if err := g.tooLongDirect(len(data)); err != nil {
+	if err := d.tooLongDirect(len(data)); err != nil {
 		return err
 	}
-	err := g.waitRoom(ctx, func() error {
-		v := g.machine.View()
+	err := d.waitRoom(ctx, func() error {
+		v := d.machine.View()
 		if m, ok := v.Member(protocol.Rank(to.Rank)); ok && to.Incarnation != 0 && m.Incarnation != to.Incarnation {
 			return &unicast.GoneError{Rank: m.Rank, View: v.Number}
 		}
@@ -158,17 +162,17 @@ func (g *session) tryDirect(ctx context.Context, to Member, data []byte, try fun
 
 // waitRoom tries until there is room, and as long as this process is a member that may
 // send.
-func (g *session) waitRoom(ctx context.Context, try func() error) error {
+func (d *directs) waitRoom(ctx context.Context, try func() error) error {
 	for {
-		if err := g.sendErr(); err != nil {
+		if err := d.sendErr(); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		room := g.direct.room.Wait()
+		room := d.room.Wait()
 		var tried error
-		if err := g.node.Do(func(protocol.Time) { tried = try() }); err != nil {
+		if err := d.node.Do(func(protocol.Time) { tried = try() }); err != nil {
 			return ErrClosed
 		}
 		if !errors.Is(tried, unicast.ErrBusy) && !errors.Is(tried, p2p.ErrBusy) {
@@ -178,29 +182,29 @@ func (g *session) waitRoom(ctx context.Context, try func() error) error {
 		case <-room:
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-g.life.Done():
-			return g.Err()
+		case <-d.life.Done():
+			return d.Err()
 		}
 	}
 }
 
 // deliverDirect returns the next message that was sent to this process alone, if there is
 // one. It is called within node.Do.
-func (g *session) deliverDirect() (item, bool) {
-	if g.direct.machine == nil {
+func (d *directs) deliverDirect() (item, bool) {
+	if d.channel == nil {
 		return item{}, false
 	}
-	m, ok := g.direct.machine.Deliver()
+	m, ok := d.channel.Deliver()
 	return item{Message: Message{From: int(m.From), Data: m.Data, View: m.View, Direct: true}}, ok
 }
 
 // flushDirect waits until what was sent to single members before has arrived.
-func (g *session) flushDirect(ctx context.Context) error {
-	if g.node.Do(func(protocol.Time) { g.machine.FlushDirect() }) != nil {
+func (d *directs) flushDirect(ctx context.Context) error {
+	if d.node.Do(func(protocol.Time) { d.machine.FlushDirect() }) != nil {
 		return ErrClosed
 	}
-	return g.waitRoom(ctx, func() error {
-		if !g.machine.DirectFlushed() {
+	return d.waitRoom(ctx, func() error {
+		if !d.machine.DirectFlushed() {
 			return p2p.ErrBusy
 		}
 		return nil

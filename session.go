@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/detect"
-	"github.com/pleach-go/pleach/internal/base/logsuppress"
 	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/driver/admission"
 	"github.com/pleach-go/pleach/internal/driver/catchup"
@@ -29,99 +28,68 @@ import (
 )
 
 // session is one membership of a [Group]: from its first view until it has ended. A group
-// whose process joins again has another one.
+// whose process joins again has another one. Each of its parts has a type and a file, and sees
+// the core and the parts that it is given.
 type session struct {
-	group  *Group
-	config Config
-	self   membership.Member
-	log    *slog.Logger // names this member in every line
-	vote   datadir.Vote // its Folder is nil if the vote is not saved
-	protocols
+	*core
+	group *Group
+	vote  datadir.Vote // its Folder is nil if the vote is not saved
 	network
 	detection *detection.Detection // nil: the group is static
-	views
-	ending
-	catchUp *catchup.Driver
-	admitting
-	troubles
-	sending
+	catchUp   *catchup.Driver
+	shown     atomic.Pointer[View]              // what View returned last
+	own       atomic.Pointer[membership.Member] // this process in the last view that had it
+	closing   sync.Once
+	joined    time.Time      // when this membership began
+	asking    sync.WaitGroup // goroutines that the end of the membership waits for
+	evicted   bool           // see endEvicted
+	metaLock  chan struct{}  // held by the one SetMeta that waits
+
+	requests    requests
+	candidates  candidates
+	credentials credentials
+	agreed      agreed
+	faults      faults
+	sender      sender
+	tracer      tracer
+	direct      directs
+	calls       calls
 	*delivery
 	stability
-	direct  directs
-	serving serving
 	replica replica
 	topics  map[uint64]*Subscription // the subscriptions, by their IDs; used within node.Do
 }
 
-// protocols are the machines and what drives them.
-type protocols struct {
+// core is what all parts of a membership work on: its machines, the node that drives them, the
+// present view, and whether this process is a member.
+type core struct {
+	config  Config
+	self    membership.Member
+	log     *slog.Logger // names this member in every line
 	node    *node.Node
 	machine *member.Machine // used only within node.Do
 	stream  *stream.Member  // the machine's streams; used only within node.Do
-}
 
-// network is what the group uses of its transport.
-type network struct {
-	client     *client.Client // this process, where it has no rank
-	listening  string         // the address of its socket
-	addresses  transport.AddressBook
-	elsewhere  lifecycle.Elsewhere // the members that are not where the view has them; used within node.Do
-	roster     transport.Roster
-	localError func() (time.Time, error) // the transport's last; nil: it tells none
-	queued     func(protocol.Rank) int   // bytes that wait in the transport for a peer; nil: it tells none
-}
-
-// views are the present view, and what tells of the next.
-type views struct {
-	view    *atomic.Pointer[membership.View]
-	shown   atomic.Pointer[View]              // what View returned last
-	own     atomic.Pointer[membership.Member] // this process in the last view that had it
-	changed notify.Notifier                   // notifies when there is a new view, or more is stable or known to be lost
-}
-
-// ending is whether this process is a member, and why not.
-type ending struct {
+	view      *atomic.Pointer[membership.View]
+	changed   notify.Notifier // notifies when there is a new view, or more is stable or known to be lost
 	life      context.Context // ends with this process's membership; its cause is Err
 	end       context.CancelCauseFunc
 	quorumErr atomic.Pointer[QuorumError]
 	removal   atomic.Pointer[error] // why this process is about to be no longer a member
-	closing   sync.Once
-	joined    time.Time // when this membership began
 }
 
-// admitting is how candidates become members.
-type admitting struct {
-	admissions map[protocol.Rank]joinTime
-	revoked    revoked             // the members that have shown a certificate that is denied
-	reachSlots *admission.Slots    // one for each candidate that is dialed
-	reaching   sync.WaitGroup      // dials candidates; see admit
-	refusals   logsuppress.Foreign // of candidates
-	asking     sync.WaitGroup      // whatever else the end of the membership waits for
-}
-
-// troubles are what this member knows of trouble; used within node.Do.
-type troubles struct {
-	suspects    map[protocol.Rank]Suspect // the members that cannot be reached
-	firstViewAt time.Time                 // when this member entered the first view, if it has
-	evicted     bool                      // see endEvicted
-	history     []ViewChange              // see history.go
-	impaired    bool                      // see checkImpaired
-}
-
-// sending is what broadcasts wait for.
-type sending struct {
-	limit     messageLimit
-	sendLock  chan struct{} // held by the one broadcast that is writing
-	metaLock  chan struct{} // held by the one SetMeta that waits
-	tracing   tracing
-	written   chan struct{} // what was written is on its way, or some of it
-	unwritten atomic.Int64  // segments that were not, when last looked at
-	restarts  atomic.Uint64 // messages cut in two by a new view, likewise
+// network is what the group uses of its transport.
+type network struct {
+	client    *client.Client // this process, where it has no rank
+	listening string         // the address of its socket
+	addresses transport.AddressBook
+	elsewhere lifecycle.Elsewhere // the members that are not where the view has them; used within node.Do
+	roster    transport.Roster
+	queued    func(protocol.Rank) int // bytes that wait in the transport for a peer; nil: it tells none
 }
 
 // stability is what is known of receipts; used within node.Do.
 type stability struct {
-	sentIn    uint64         // the view in which the last broadcast was written
 	stable    uint64         // stream.Stable() after the previous step
 	processed uint64         // stream.Processed() after the previous step
 	lossy     int            // members in stream.Incomplete() after the previous step
@@ -131,7 +99,10 @@ type stability struct {
 
 // afterStep gives signs to those who wait. It is called within node.Do.
 func (g *session) afterStep(now protocol.Time) {
-	g.stepDirect()
+	g.direct.stepDirect(func() {
+		g.tracer.reportArrivals()
+		g.offerState()
+	})
 	if g.deliverable() {
 		if g.config.OnMessage != nil {
 			g.prefetchInStep(now)
@@ -141,10 +112,10 @@ func (g *session) afterStep(now protocol.Time) {
 	}
 	g.stream.Arrived(func(id uint64) { g.topics[id].handOver(now) })
 	unwritten, restarts := int64(g.stream.Unwritten()), g.stream.Restarts()
-	if unwritten != g.unwritten.Load() || restarts != g.restarts.Load() {
-		g.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
-		g.unwritten.Store(unwritten)
-		notify.Signal(g.written)
+	if unwritten != g.sender.unwritten.Load() || restarts != g.sender.restarts.Load() {
+		g.sender.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
+		g.sender.unwritten.Store(unwritten)
+		notify.Signal(g.sender.written)
 	}
 	g.watchProgram(now)
 	stable, processed, lossy := g.stream.Stable(), g.stream.Processed(), len(g.stream.Incomplete())
@@ -152,8 +123,8 @@ func (g *session) afterStep(now protocol.Time) {
 		g.stable, g.processed, g.lossy = stable, processed, lossy
 		g.changed.Notify()
 	}
-	g.endTooLong()
-	g.checkImpaired(now)
+	g.agreed.endTooLong()
+	g.faults.checkImpaired(now)
 	if received := g.received.Load(); received != g.noted && g.machine.Slow() {
 		g.noted = received
 		g.machine.Received(now)
@@ -162,7 +133,7 @@ func (g *session) afterStep(now protocol.Time) {
 }
 
 // Rank returns this process's rank.
-func (g *session) Rank() int { return int(g.self.Rank) }
+func (c *core) Rank() int { return int(c.self.Rank) }
 
 // Self returns this process as the others see it, with its address and its meta.
 func (g *session) Self() Member {
@@ -182,20 +153,15 @@ func (g *session) Size() int { return g.view.Load().Members.Len() }
 // and, unless the group is static, detectors. The unicast channel may be nil.
 func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *GapError) (*session, error) {
 	g := &session{
-		group: group, delivery: &group.delivery,
-		config: c, self: s.self, topics: make(map[uint64]*Subscription),
-		log:       c.Logger.With("group", c.Group, "rank", s.self.Rank),
-		network:   network{client: clientOf(&c), listening: s.listening},
-		views:     views{view: &s.current},
-		admitting: admitting{revoked: s.revoked, reachSlots: admission.NewSlots(maxReach)},
-		troubles:  troubles{suspects: make(map[protocol.Rank]Suspect)},
-		sending: sending{
-			sendLock: make(chan struct{}, 1), metaLock: make(chan struct{}, 1),
-			tracing: tracing{lock: make(chan struct{}, 1)}, written: make(chan struct{}, 1),
+		core: &core{
+			config: c, self: s.self, view: &s.current, log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 		},
+		group: group, delivery: &group.delivery, topics: make(map[uint64]*Subscription),
+		network: network{client: clientOf(&c), listening: s.listening}, metaLock: make(chan struct{}, 1),
 	}
+	g.makeParts(s)
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
-		g.localError = t.LocalError
+		g.faults.localError = t.LocalError
 	}
 	if t, ok := s.transport.(interface{ Queued(protocol.Rank) int }); ok {
 		g.queued = t.Queued
@@ -205,7 +171,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
-	g.initLimit(s)
+	g.agreed.initLimit(s)
 	g.vote = datadir.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
 	g.addresses, _ = s.transport.(transport.AddressBook)
 	g.elsewhere = s.elsewhere
@@ -216,12 +182,13 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	}
 	g.stream = g.machine.Stream()
 	g.view.Store(&s.view)
-	g.noteView(&s.view, membership.Members{})
+	g.faults.noteView(&s.view, membership.Members{})
 	g.catchUp = catchup.New(catchup.Config{
 		MemberConfig: lifecycle.MemberConfig{Self: g.self, Tell: c.Expect > 0, Began: s.began, Elsewhere: s.elsewhere},
 		Machine:      g.machine, Client: g.client, Logger: g.log, Life: g.life, Go: g.asking.Go, Moved: g.moved,
 		Do: func(f func(protocol.Time)) error { return g.node.Do(f) }, Look: func(f func()) { g.node.Look(f) },
 	})
+	g.requests.catchUp = g.catchUp
 	g.makeDirect(s)
 	g.makeReplica(&s.view)
 	g.makeCurrent()
@@ -238,6 +205,22 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	return g, g.startViews(s, u, n)
 }
 
+// makeParts makes the parts of a membership that are the same in each.
+func (g *session) makeParts(s *initialState) {
+	g.faults = faults{core: g.core, suspects: make(map[protocol.Rank]Suspect)}
+	g.candidates = candidates{core: g.core, client: g.client, reachSlots: admission.NewSlots(maxReach)}
+	g.credentials = credentials{core: g.core, revoked: s.revoked, setPeers: g.setPeers}
+	g.agreed = agreed{core: g.core, client: g.client, elsewhere: &g.elsewhere, refusals: &g.candidates.refusals}
+	g.sender = sender{
+		core: g.core, agreed: &g.agreed, dispatchOwn: g.dispatchOwn,
+		sendLock: make(chan struct{}, 1), written: make(chan struct{}, 1),
+	}
+	g.direct = directs{core: g.core, agreed: &g.agreed, asking: &g.asking}
+	g.tracer = tracer{core: g.core, sender: &g.sender, direct: &g.direct, lock: make(chan struct{}, 1)}
+	g.calls = calls{core: g.core, direct: &g.direct, handlers: &g.group.handlers}
+	g.requests = requests{core: g.core, client: g.client, candidates: &g.candidates, agreed: &g.agreed}
+}
+
 // memberConfig is how this member begins, and what it tells the group.
 func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config {
 	l := g.config.Limits
@@ -250,7 +233,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.Detection.SuspicionTimeout, 0))},
 		Heartbeat:   heartbeatTimes(&g.config),
 		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
-		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.noteReport, OnState: g.updateState,
+		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.faults.noteReport, OnState: g.updateState,
 		OnSlow: func(after protocol.Time, why string) {
 			g.log.Warn("leaving: "+why, "for", time.Duration(after))
 		},
@@ -267,13 +250,14 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 		Self: g.self, Group: g.config.Group, Secret: secretOf(&g.config), StartTimeout: g.config.Detection.StartTimeout, Listening: s.inherited,
 		Dial: g.config.Network.Dial, Detectors: g.config.Detection.Detectors,
 	})
+	g.credentials.detection = g.detection
 	early := g.catchUp.Early
 	if g.config.Network.Transport != nil {
 		early = nil // its processes have no addresses that could be asked
 	}
-	g.noteAdmissions(&s.view, membership.Members{})
+	g.candidates.noteAdmissions(&s.view, membership.Members{})
 	g.setPeers(&s.view, membership.Members{})
-	c.Watcher, c.HandleRequest = g.detection.Watcher(g.removed, early), g.handleRequest
+	c.Watcher, c.HandleRequest = g.detection.Watcher(g.removed, early), g.requests.handleRequest
 	g.node = node.New(c)
 	err := g.vote.Folder.Begin(membership.NewSeat(s.self, s.view, s.decisions), 0)
 	if err == nil {
@@ -288,16 +272,16 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 	g.catchUp.Start(s.seeds)
 	switch {
 	case g.config.Network.Transport != nil || u != nil:
-	case g.limit.group.Load().most < g.limit.own:
-		g.asking.Go(g.raiseLimit)
+	case g.agreed.limit.group.Load().most < g.agreed.limit.own:
+		g.asking.Go(g.agreed.raiseLimit)
 	case s.sends == 0 && s.began == nil:
-		g.asking.Go(g.compareSettings)
+		g.asking.Go(g.agreed.compareSettings)
 	}
 	if g.config.Security.TLS != nil {
-		g.asking.Go(g.watchExpiry)
+		g.asking.Go(g.credentials.watchExpiry)
 	}
 	if g.config.Security.followed != (admission.Followed{}) {
-		g.asking.Go(g.followFiles)
+		g.asking.Go(g.credentials.followFiles)
 	}
 	return g.node.Do(func(now protocol.Time) {
 		g.machine.Start(now)
@@ -340,18 +324,18 @@ const impairedPeriod = 10 * time.Second
 
 // checkImpaired finds out whether this process lacks the means to reach others, as file
 // descriptors. It is called within node.Do.
-func (g *session) checkImpaired(now protocol.Time) {
-	if g.localError == nil || g.machine.Static() {
+func (f *faults) checkImpaired(now protocol.Time) {
+	if f.localError == nil || f.machine.Static() {
 		return
 	}
-	at, err := g.localError()
+	at, err := f.localError()
 	impaired := err != nil && time.Since(at) < impairedPeriod
-	if impaired == g.impaired {
+	if impaired == f.impaired {
 		return
 	}
-	g.impaired = impaired
+	f.impaired = impaired
 	if !impaired { // otherwise the transport has logged why
-		g.log.Info("connections can be opened again", "after", err)
+		f.log.Info("connections can be opened again", "after", err)
 	}
-	g.machine.SetImpaired(now, impaired)
+	f.machine.SetImpaired(now, impaired)
 }

@@ -15,8 +15,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/base/logsuppress"
 	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/driver/client"
 	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -135,21 +138,30 @@ type groupLimit struct {
 // MaxMessage returns the longest message, in bytes, that all members can receive: the lowest
 // Config.Limits.MaxMessage. Broadcast and Send return a [*MessageSizeError] for a longer one. It
 // rises by itself when the members that can receive less are gone.
-func (g *Group) MaxMessage() int { return g.session().limit.group.Load().most }
+func (g *Group) MaxMessage() int { return g.session().agreed.limit.group.Load().most }
+
+// agreed is what the members have to agree on: their settings, and the longest message.
+type agreed struct {
+	*core
+	client    *client.Client
+	elsewhere *lifecycle.Elsewhere // used within node.Do
+	refusals  *logsuppress.Foreign
+	limit     messageLimit
+}
 
 // initLimit takes what the member has told that let this process join.
-func (g *session) initLimit(s *initialState) {
-	g.limit.own = cmp.Or(g.config.Limits.MaxMessage, defaultMaxMessage)
-	limit := groupLimit{g.limit.own, g.self.Identity}
+func (a *agreed) initLimit(s *initialState) {
+	a.limit.own = cmp.Or(a.config.Limits.MaxMessage, defaultMaxMessage)
+	limit := groupLimit{a.limit.own, a.self.Identity}
 	if s.sends > 0 && s.sends < limit.most {
 		limit = groupLimit{s.sends, s.sendsFor}
 	}
-	g.limit.group.Store(&limit)
+	a.limit.group.Store(&limit)
 }
 
 // tooLong returns an error if not all members can receive a message of a size.
-func (g *session) tooLong(size int) error {
-	if limit := g.limit.group.Load(); size > limit.most {
+func (a *agreed) tooLong(size int) error {
+	if limit := a.limit.group.Load(); size > limit.most {
 		return &MessageSizeError{Size: size, Max: limit.most, ID: limit.id, From: -1}
 	}
 	return nil
@@ -157,26 +169,26 @@ func (g *session) tooLong(size int) error {
 
 // endTooLong ends the membership of a process that has received what it cannot take, within
 // node.Do.
-func (g *session) endTooLong() {
-	if root, size, ok := g.stream.TooLong(); ok && g.Err() == nil {
-		err := &MessageSizeError{Size: size, Max: g.limit.own, ID: g.self.Identity, From: int(root)}
-		g.log.Error("leaving: a message is longer than this process can receive", "from", root, "bytes", size, "most", g.limit.own)
-		g.end(err)
+func (a *agreed) endTooLong() {
+	if root, size, ok := a.stream.TooLong(); ok && a.Err() == nil {
+		err := &MessageSizeError{Size: size, Max: a.limit.own, ID: a.self.Identity, From: int(root)}
+		a.log.Error("leaving: a message is longer than this process can receive", "from", root, "bytes", size, "most", a.limit.own)
+		a.end(err)
 	}
 }
 
 // settings are those of this member, with what it sends.
-func (g *session) settings() control.Settings {
-	limit := g.limit.group.Load()
-	return append(settingsOf(&g.config), control.Setting{Name: control.GroupMaxMessage, Value: fmt.Sprintf("%d %s", limit.most, limit.id)})
+func (a *agreed) settings() control.Settings {
+	limit := a.limit.group.Load()
+	return append(settingsOf(&a.config), control.Setting{Name: control.GroupMaxMessage, Value: fmt.Sprintf("%d %s", limit.most, limit.id)})
 }
 
 // answerSettings answers a process that compares its settings with those of this member.
-func (g *session) answerSettings(r *control.Compare) []byte {
-	ours := g.settings()
+func (a *agreed) answerSettings(r *control.Compare) []byte {
+	ours := a.settings()
 	if d := ours.Compare(r.Settings, r.From.ID); d != nil {
-		if repeated, changed := g.refusals.Changed(admission.HostOf(r.From.Address), errSettings); changed {
-			g.log.Warn("a process has other settings, and must not join", "id", r.From.ID, "address", r.From.Address, "cause", d, "repeated", repeated)
+		if repeated, changed := a.refusals.Changed(admission.HostOf(r.From.Address), errSettings); changed {
+			a.log.Warn("a process has other settings, and must not join", "id", r.From.ID, "address", r.From.Address, "cause", d, "repeated", repeated)
 		}
 	}
 	return control.Accept(ours.Encode(nil))
@@ -185,13 +197,13 @@ func (g *session) answerSettings(r *control.Compare) []byte {
 var errSettings = errors.New("other settings")
 
 // askSettings asks a member for its settings.
-func (g *session) askSettings(m *membership.Member) (control.Settings, error) {
-	ctx, cancel := context.WithTimeout(g.life, reachTimeout)
+func (a *agreed) askSettings(m *membership.Member) (control.Settings, error) {
+	ctx, cancel := context.WithTimeout(a.life, reachTimeout)
 	defer cancel()
 	var address string
-	_ = g.node.Do(func(protocol.Time) { address = g.elsewhere.Address(m) })
-	body, err := g.client.Ask(ctx, address, control.Compare{
-		From: control.Contact{ID: g.self.Identity, Address: g.self.Address}, Settings: g.settings(),
+	_ = a.node.Do(func(protocol.Time) { address = a.elsewhere.Address(m) })
+	body, err := a.client.Ask(ctx, address, control.Compare{
+		From: control.Contact{ID: a.self.Identity, Address: a.self.Address}, Settings: a.settings(),
 	})
 	if err != nil {
 		return nil, err
@@ -205,17 +217,17 @@ const settingsInterval = time.Second
 // compareSettings compares the settings of this member with those of the lowest rank, if it has
 // not joined by a member that did: it was started together with others, or has its place from
 // its DataDir. It ends the membership if they differ.
-func (g *session) compareSettings() {
+func (a *agreed) compareSettings() {
 	for {
-		lowest := g.view.Load().Members.At(0)
-		if lowest.Rank == g.self.Rank {
+		lowest := a.view.Load().Members.At(0)
+		if lowest.Rank == a.self.Rank {
 			return
 		}
-		theirs, err := g.askSettings(lowest)
+		theirs, err := a.askSettings(lowest)
 		if err == nil {
-			if d := g.settings().Compare(theirs, lowest.Identity); d != nil {
-				g.log.Error("leaving: other settings", "member", lowest.Identity, "cause", d)
-				g.end(asSettingError(d))
+			if d := a.settings().Compare(theirs, lowest.Identity); d != nil {
+				a.log.Error("leaving: other settings", "member", lowest.Identity, "cause", d)
+				a.end(asSettingError(d))
 			}
 			return
 		}
@@ -224,7 +236,7 @@ func (g *session) compareSettings() {
 		}
 		select {
 		case <-time.After(settingsInterval):
-		case <-g.life.Done():
+		case <-a.life.Done():
 			return
 		}
 	}
@@ -232,18 +244,18 @@ func (g *session) compareSettings() {
 
 // raiseLimit follows what the members can receive, while some of them can receive less than this
 // process: when the last one of these has gone, this process sends longer messages.
-func (g *session) raiseLimit() {
+func (a *agreed) raiseLimit() {
 	known := make(map[membershipKey]int)
-	for g.life.Err() == nil && g.limit.group.Load().most < g.limit.own {
-		changed := g.changed.Wait()
+	for a.life.Err() == nil && a.limit.group.Load().most < a.limit.own {
+		changed := a.changed.Wait()
 		wait := time.NewTimer(time.Hour)
-		if !g.learnLimits(known) {
+		if !a.learnLimits(known) {
 			wait.Reset(settingsInterval)
 		}
 		select {
 		case <-changed:
 		case <-wait.C:
-		case <-g.life.Done():
+		case <-a.life.Done():
 		}
 		wait.Stop()
 	}
@@ -257,17 +269,17 @@ type membershipKey struct {
 
 // learnLimits asks the members that are not known yet, and sets the limit if all are. It reports
 // whether all are.
-func (g *session) learnLimits(known map[membershipKey]int) bool {
-	v := g.view.Load()
-	limit := groupLimit{g.limit.own, g.self.Identity}
+func (a *agreed) learnLimits(known map[membershipKey]int) bool {
+	v := a.view.Load()
+	limit := groupLimit{a.limit.own, a.self.Identity}
 	for _, m := range v.Members.All() {
 		key := membershipKey{m.Rank, m.Incarnation}
 		most, ok := known[key]
-		if m.Rank == g.self.Rank {
+		if m.Rank == a.self.Rank {
 			continue
 		}
 		if !ok {
-			theirs, err := g.askSettings(m)
+			theirs, err := a.askSettings(m)
 			if err != nil && !errors.Is(err, ErrRefused) {
 				return false
 			}
@@ -280,8 +292,8 @@ func (g *session) learnLimits(known map[membershipKey]int) bool {
 			limit = groupLimit{most, m.Identity}
 		}
 	}
-	if before := g.limit.group.Swap(&limit); before.most != limit.most {
-		g.log.Info("longest message of the group", "bytes", limit.most, "member", limit.id, "before", before.most)
+	if before := a.limit.group.Swap(&limit); before.most != limit.most {
+		a.log.Info("longest message of the group", "bytes", limit.most, "member", limit.id, "before", before.most)
 	}
 	return true
 }

@@ -122,7 +122,7 @@ func (g *Group) WaitStable(ctx context.Context, options ...StableOption) (Receip
 func (g *session) waitStable(ctx context.Context, processed bool) (Receipt, error) {
 	var receipt Receipt
 	var upTo uint64
-	if err := g.flush(ctx); err != nil {
+	if err := g.sender.flush(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = g.unstable(processed, err)
 		}
@@ -130,7 +130,7 @@ func (g *session) waitStable(ctx context.Context, processed bool) (Receipt, erro
 	}
 	var sentIn uint64
 	if g.node.Do(func(now protocol.Time) {
-		if upTo, sentIn = g.machine.Poll(now), g.sentIn; processed {
+		if upTo, sentIn = g.machine.Poll(now), g.sender.sentIn; processed {
 			g.machine.PollProcessed(now)
 		}
 	}) != nil {
@@ -461,9 +461,10 @@ func (g *session) makeCurrent() {
 		return
 	}
 	g.current = rounds.New(rounds.Config{
-		Self: g.self.Rank, Direct: g.direct.machine, Stream: g.stream, View: g.view.Load, Misses: g.missesState,
+		Self: g.self.Rank, Direct: g.direct.channel, Stream: g.stream, View: g.view.Load, Misses: g.missesState,
 		FlushBatch: func() { g.machine.FlushBatch() }, Go: g.asking.Go, Life: g.life,
 		Do:  func(f func(protocol.Time)) error { return g.node.Do(f) },
 		Now: func() protocol.Time { return g.node.Now() },
 	})
+	g.calls.current = g.current
 }

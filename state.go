@@ -140,7 +140,7 @@ func (g *session) sendOffer(view, number uint64) {
 	if v := g.machine.View(); r.offering && r.election.View() == view && v.Number == view {
 		r.offering = false
 		to := v.Members.At(0)
-		g.direct.machine.SendState(to.Rank, to.Incarnation, view, unicast.Offered, wire.AppendUint64(nil, number))
+		g.direct.channel.SendState(to.Rank, to.Incarnation, view, unicast.Offered, wire.AppendUint64(nil, number))
 	}
 }
 
@@ -157,7 +157,7 @@ func (g *session) takeState(from protocol.Rank, view uint64, s unicast.Status, d
 			} else {
 				g.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
 			}
-			g.direct.machine.SendState(m.Rank, m.Incarnation, view, unicast.Chosen, nil)
+			g.direct.channel.SendState(m.Rank, m.Incarnation, view, unicast.Chosen, nil)
 		}
 	case !r.lacking || r.arrived != nil:
 	case s == unicast.Chosen && view == r.election.View():
@@ -292,7 +292,7 @@ func (g *session) provideState(number uint64) {
 	_ = g.node.Do(func(protocol.Time) {
 		for _, m := range lacking {
 			g.replica.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] = true
-			g.direct.machine.SendState(m.Rank, m.Incarnation, number, status, data)
+			g.direct.channel.SendState(m.Rank, m.Incarnation, number, status, data)
 		}
 	})
 }
@@ -302,7 +302,7 @@ func (g *session) snapshot() (unicast.Status, []byte) {
 	var b bytes.Buffer
 	err := g.config.State.Snapshot(&b)
 	if err == nil {
-		err = g.tooLongDirect(b.Len())
+		err = g.direct.tooLongDirect(b.Len())
 	}
 	if err != nil {
 		g.log.Error("no snapshot", "error", err)

@@ -154,22 +154,22 @@ func (g *session) status() Status {
 		if g.machine.Static() {
 			s.Quorum = Quorum{Reachable: g.Size(), OK: true}
 		} else {
-			g.updateSuspects()
+			g.faults.updateSuspects()
 			s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.machine.Quorum()
-			s.Suspects = g.suspectList()
+			s.Suspects = g.faults.suspectList()
 		}
 		s.View, s.Members = g.view.Load().Number, g.Size()
-		s.Version, s.NewestVersion = g.versions()
+		s.Version, s.NewestVersion = versionsOf(g.view.Load())
 		s.Peers = g.peerList(now)
-		s.History = append(s.History, g.history...)
+		s.History = append(s.History, g.faults.history...)
 		s.Queues, s.Stats = Queues(g.stream.Queues()), g.stats()
 		s.Stuck = g.stuckConsumers(now)
 	})
 	if err != nil {
 		s.Time, s.View, s.Members = time.Now(), g.view.Load().Number, g.Size()
 	}
-	if g.localError != nil {
-		if at, err := g.localError(); err != nil {
+	if g.faults.localError != nil {
+		if at, err := g.faults.localError(); err != nil {
 			s.LastErrorAt, s.LastError = at, err.Error()
 		}
 	}
@@ -184,15 +184,15 @@ func (g *session) status() Status {
 }
 
 // suspectList returns the suspects, within node.Do.
-func (g *session) suspectList() []Suspect {
-	ranks := g.machine.Unreachable()
+func (f *faults) suspectList() []Suspect {
+	ranks := f.machine.Unreachable()
 	list := make([]Suspect, 0, len(ranks))
 	if len(ranks) == 0 {
 		return list
 	}
-	accusers := g.machine.Accusers()
+	accusers := f.machine.Accusers()
 	for _, rank := range ranks {
-		s := g.suspects[rank]
+		s := f.suspects[rank]
 		for _, by := range accusers[rank] {
 			s.By = append(s.By, int(by))
 		}
@@ -229,26 +229,26 @@ func (g *session) peerStatus(m *membership.Member, s stream.PeerState) PeerStatu
 		p.QueuedBytes += g.queued(m.Rank)
 	}
 	if !g.machine.Static() {
-		p.Since = g.admittedAt(m)
-		p.UnreadBytes = g.direct.machine.Unread(m.Rank)
+		p.Since = g.candidates.admittedAt(m)
+		p.UnreadBytes = g.direct.channel.Unread(m.Rank)
 	}
 	return p
 }
 
 // noteReport records a report that counts, within node.Do.
-func (g *session) noteReport(r member.Report, about membership.Member) {
+func (f *faults) noteReport(r member.Report, about membership.Member) {
 	if !r.Alive {
 		s := Suspect{Rank: int(r.Rank), ID: about.Identity, Since: time.Now(), Cause: causeText(r.Cause)}
-		g.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", s.Cause)
-		if known, is := g.suspects[r.Rank]; is && known.ID == s.ID {
+		f.log.Info("suspected", "peer", r.Rank, "id", about.Identity, "cause", s.Cause)
+		if known, is := f.suspects[r.Rank]; is && known.ID == s.ID {
 			s.Since = known.Since
 			if errors.Is(r.Cause, detect.ErrSilent) && known.Cause != othersSuspect {
 				s.Cause = known.Cause // of course it is silent, and this says why
 			}
 		}
-		g.suspects[r.Rank] = s
-	} else if _, known := g.suspects[r.Rank]; known {
-		g.log.Info("no longer suspected", "peer", r.Rank, "id", about.Identity)
+		f.suspects[r.Rank] = s
+	} else if _, known := f.suspects[r.Rank]; known {
+		f.log.Info("no longer suspected", "peer", r.Rank, "id", about.Identity)
 	}
 }
 
@@ -265,18 +265,18 @@ func causeText(cause error) string {
 }
 
 // updateSuspects records since when members cannot be reached, within node.Do.
-func (g *session) updateSuspects() {
-	ranks := g.machine.Unreachable()
-	for rank := range g.suspects {
+func (f *faults) updateSuspects() {
+	ranks := f.machine.Unreachable()
+	for rank := range f.suspects {
 		if _, still := slices.BinarySearch(ranks, rank); !still {
-			delete(g.suspects, rank)
+			delete(f.suspects, rank)
 		}
 	}
-	view := g.machine.View()
+	view := f.machine.View()
 	for _, rank := range ranks {
 		m, _ := view.Member(rank)
-		if s, known := g.suspects[rank]; !known || s.ID != m.Identity {
-			g.suspects[rank] = Suspect{Rank: int(rank), ID: m.Identity, Since: time.Now(), Cause: othersSuspect}
+		if s, known := f.suspects[rank]; !known || s.ID != m.Identity {
+			f.suspects[rank] = Suspect{Rank: int(rank), ID: m.Identity, Since: time.Now(), Cause: othersSuspect}
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (g *Group) BroadcastTopic(ctx context.Context, topic string, data []byte) e
 	if !stream.ValidTopic(topic) {
 		return g.session().wrap("broadcast", &TopicError{topic})
 	}
-	return g.session().broadcast(ctx, topic, data, nil)
+	return g.session().sender.broadcast(ctx, topic, data, nil)
 }
 
 // Topic returns the name of the topic.
@@ -120,7 +120,7 @@ func (t *Subscription) Topic() string { return t.name }
 // Broadcast broadcasts data to the topic: see [Group.BroadcastTopic]. It does so after
 // Close, too, which ends only the subscription.
 func (t *Subscription) Broadcast(ctx context.Context, data []byte) error {
-	return t.group.session().broadcast(ctx, t.name, data, nil)
+	return t.group.session().sender.broadcast(ctx, t.name, data, nil)
 }
 
 // Messages yields what other members broadcast to the topic, as [Group.Messages] yields

@@ -59,13 +59,16 @@ const (
 // paths are the paths by their numbers in a report.
 var paths = [...]Path{stream.ByTree: PathTree, stream.ByOffer: PathCorrection, stream.ByPull: PathRepair}
 
-// tracing is the traced broadcast of this member. All but lock and changed is used within
-// node.Do.
-type tracing struct {
-	lock    chan struct{} // held by the one BroadcastTraced that waits
-	changed notify.Notifier
-	trace   *Trace // nil: none, or it is not sent yet
-	number  uint64
+// tracer traces broadcasts of this member, and reports those of others. All but lock and reported
+// is used within node.Do.
+type tracer struct {
+	*core
+	sender   *sender
+	direct   *directs
+	lock     chan struct{} // held by the one BroadcastTraced that waits
+	reported notify.Notifier
+	trace    *Trace // nil: none, or it is not sent yet
+	number   uint64
 }
 
 // BroadcastTraced broadcasts data to a topic like [Group.BroadcastTopic], or like
@@ -75,35 +78,35 @@ type tracing struct {
 // for. There is one traced broadcast of a process at a time. Each member opens a connection
 // to this one for its report.
 func (g *Group) BroadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
-	return g.session().broadcastTraced(ctx, topic, data)
+	return g.session().tracer.broadcastTraced(ctx, topic, data)
 }
 
-func (g *session) broadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
+func (r *tracer) broadcastTraced(ctx context.Context, topic string, data []byte) (*Trace, error) {
 	if topic != "" && !stream.ValidTopic(topic) {
-		return nil, g.wrap("trace", &TopicError{topic})
+		return nil, r.wrap("trace", &TopicError{topic})
 	}
-	if g.machine.Static() {
-		return nil, g.wrap("trace", ErrStatic)
+	if r.machine.Static() {
+		return nil, r.wrap("trace", ErrStatic)
 	}
 	select {
-	case g.tracing.lock <- struct{}{}:
+	case r.lock <- struct{}{}:
 	case <-ctx.Done():
-		return nil, g.wrap("trace", ctx.Err())
+		return nil, r.wrap("trace", ctx.Err())
 	}
-	defer func() { <-g.tracing.lock }()
-	defer func() { _ = g.node.Do(func(protocol.Time) { g.tracing.trace = nil }) }()
-	if err := g.broadcast(ctx, topic, data, g.machine.Trace); err != nil {
+	defer func() { <-r.lock }()
+	defer func() { _ = r.node.Do(func(protocol.Time) { r.trace = nil }) }()
+	if err := r.sender.broadcast(ctx, topic, data, r.machine.Trace); err != nil {
 		return nil, err
 	}
-	return g.awaitArrivals(ctx)
+	return r.awaitArrivals(ctx)
 }
 
 // awaitArrivals waits for the reports of all members.
-func (g *session) awaitArrivals(ctx context.Context) (*Trace, error) {
+func (r *tracer) awaitArrivals(ctx context.Context) (*Trace, error) {
 	for {
-		reported, view := g.tracing.changed.Wait(), g.changed.Wait()
+		reported, view := r.reported.Wait(), r.changed.Wait()
 		var t *Trace
-		if err := g.node.Do(func(protocol.Time) { t = g.traced() }); err != nil {
+		if err := r.node.Do(func(protocol.Time) { t = r.traced() }); err != nil {
 			return nil, ErrClosed
 		}
 		if t != nil && len(t.Missing) == 0 {
@@ -113,23 +116,23 @@ func (g *session) awaitArrivals(ctx context.Context) (*Trace, error) {
 		case <-reported:
 		case <-view:
 		case <-ctx.Done():
-			return t, g.wrap("trace", ctx.Err())
-		case <-g.life.Done():
-			return t, g.wrap("trace", g.Err())
+			return t, r.wrap("trace", ctx.Err())
+		case <-r.life.Done():
+			return t, r.wrap("trace", r.Err())
 		}
 	}
 }
 
 // traced returns a copy of the trace, with the members that are missing, within node.Do. It
 // is nil if the message is not sent yet.
-func (g *session) traced() *Trace {
-	if g.tracing.trace == nil {
+func (r *tracer) traced() *Trace {
+	if r.trace == nil {
 		return nil
 	}
-	t := *g.tracing.trace
+	t := *r.trace
 	t.Arrivals, t.Missing = slices.Clone(t.Arrivals), []int{}
 	slices.SortStableFunc(t.Arrivals, func(a, b Arrival) int { return int(a.After - b.After) })
-	for _, m := range g.view.Load().Members.All() {
+	for _, m := range r.view.Load().Members.All() {
 		rank := int(m.Rank)
 		if rank != t.Root && m.Incarnation <= t.View && !slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == rank }) {
 			t.Missing = append(t.Missing, rank)
@@ -144,35 +147,35 @@ const reportBytes = 4 + 1 + 8
 
 // reportArrivals reports the traced broadcasts that have arrived in this step to their
 // senders, and notes that one of this member was sent. It is called within node.Do.
-func (g *session) reportArrivals() {
-	for _, a := range g.stream.Arrivals() {
-		at := g.node.Wall(a.At)
-		if a.Root == g.self.Rank {
-			g.tracing.number = a.Number
-			g.tracing.trace = &Trace{Root: g.Rank(), View: g.view.Load().Number, Sent: at, Arrivals: []Arrival{}}
+func (r *tracer) reportArrivals() {
+	for _, a := range r.stream.Arrivals() {
+		at := r.node.Wall(a.At)
+		if a.Root == r.self.Rank {
+			r.number = a.Number
+			r.trace = &Trace{Root: r.Rank(), View: r.view.Load().Number, Sent: at, Arrivals: []Arrival{}}
 			continue
 		}
 		report := binary.BigEndian.AppendUint32(make([]byte, 0, reportBytes), uint32(a.From))
 		report = binary.BigEndian.AppendUint64(append(report, byte(a.Path)), uint64(at.UnixNano()))
-		g.direct.machine.SendArrival(a.Root, a.Incarnation, a.Number, report)
+		r.direct.channel.SendArrival(a.Root, a.Incarnation, a.Number, report)
 	}
 }
 
 // takeArrival takes the report of another member, within node.Do.
-func (g *session) takeArrival(from protocol.Rank, number uint64, report []byte) {
-	t := g.tracing.trace
-	if t == nil || number != g.tracing.number || slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == int(from) }) {
+func (r *tracer) takeArrival(from protocol.Rank, number uint64, report []byte) {
+	t := r.trace
+	if t == nil || number != r.number || slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == int(from) }) {
 		return // late, or again
 	}
 	a, err := decodeArrival(report)
 	if err != nil {
-		g.log.Warn("report refused", "from", from, "error", err)
+		r.log.Warn("report refused", "from", from, "error", err)
 		return
 	}
 	a.Rank = int(from)
 	a.After -= time.Duration(t.Sent.UnixNano())
 	t.Arrivals = append(t.Arrivals, a)
-	g.tracing.changed.Notify()
+	r.reported.Notify()
 }
 
 // errReport is the error of a report that no member would send.

@@ -202,16 +202,16 @@ func (g *session) installView(v *membership.View) {
 	if m := v.Members.Find(g.self.Rank); m != nil && m.Incarnation == g.self.Incarnation {
 		g.own.Store(m)
 	}
-	g.noteAdmissions(v, before.Members)
+	g.candidates.noteAdmissions(v, before.Members)
 	g.setPeers(v, before.Members)
 	for gone := range before.Members.Since(v.Members) {
 		g.node.Forget(gone.Rank)
 	}
 	g.detection.Watch(v, g.elsewhere.Address)
-	g.direct.machine.Install(v)
+	g.direct.channel.Install(v)
 	g.catchUp.Installed(v)
 	g.checkState(v)
-	g.logView(g.noteView(v, before.Members))
+	g.faults.logView(g.faults.noteView(v, before.Members))
 	if v.Version > before.Version {
 		g.log.Info("protocol version raised", "view", v.Number, "version", v.Version)
 	}
@@ -220,8 +220,8 @@ func (g *session) installView(v *membership.View) {
 
 // logView logs a view, and a line for each member that has come or gone: why, and which
 // member has found out.
-func (g *session) logView(v *ViewChange) {
-	if !g.log.Enabled(context.Background(), slog.LevelInfo) {
+func (f *faults) logView(v *ViewChange) {
+	if !f.log.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
 	joined, left, changed := []string{}, []string{}, []string{}
@@ -237,15 +237,15 @@ func (g *session) logView(v *ViewChange) {
 		switch {
 		case c.Gone():
 			left = append(left, c.ID)
-			g.log.Info("member gone", args...)
+			f.log.Info("member gone", args...)
 		case c.Cause == CauseJoined:
 			joined = append(joined, c.ID)
-			g.log.Info("member joined", args...)
+			f.log.Info("member joined", args...)
 		default:
 			changed = append(changed, c.ID)
 		}
 	}
-	g.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "changed", changed, "omitted", v.Omitted)
+	f.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "changed", changed, "omitted", v.Omitted)
 }
 
 // SetMeta changes what this process tells the others about itself ([Member.Meta]), 512
