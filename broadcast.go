@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -188,6 +189,17 @@ func (s *sender) waitToSend(ctx context.Context, try func(now protocol.Time) boo
 		case <-s.life.Done():
 			return s.Err()
 		}
+	}
+}
+
+// noteWritten wakes those who wait for what was written to be sent, if a step has sent some of it.
+// It is called within node.Do.
+func (s *sender) noteWritten() {
+	unwritten, restarts := int64(s.stream.Unwritten()), s.stream.Restarts()
+	if unwritten != s.unwritten.Load() || restarts != s.restarts.Load() {
+		s.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
+		s.unwritten.Store(unwritten)
+		notify.Signal(s.written)
 	}
 }
 

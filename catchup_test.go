@@ -20,7 +20,7 @@ func TestJoinerAnswersWithDecisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = joiner.Abort() }()
-	b, err := first.session().client.Ask(t.Context(), joiner.session().self.Address, control.Decisions{})
+	b, err := first.session().network.client.Ask(t.Context(), joiner.session().self.Address, control.Decisions{})
 	if err != nil || len(b) <= 4 {
 		t.Errorf("decisions %v, %v", b, err)
 	}

@@ -72,12 +72,12 @@ func TestStepHandsMessagesOver(t *testing.T) {
 		}
 	}()
 	for _, messages := range []int{1, 1, 3 * prefetch.Count, 1, prefetch.Count + 1, 1} {
-		for !g.session().prefetched.Drained.Load() || int(received.Load()) < source.sent {
+		for !g.session().receiver.prefetched.Drained.Load() || int(received.Load()) < source.sent {
 			time.Sleep(time.Millisecond)
 		}
 		source.step(messages)
 		g.session().node.Look(func() {
-			if messages == 1 && g.session().deliverable() {
+			if messages == 1 && g.session().receiver.deliverable() {
 				t.Errorf("after %d messages, the next one was left to another step", source.sent-1)
 			}
 		})
@@ -101,9 +101,9 @@ func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
 	}
 	defer g.Close()
 	newSource(t, g).step(messages)
-	g.session().dispatch()
+	g.session().receiver.dispatch()
 	g.session().node.Look(func() {
-		if g.session().deliverable() && !g.session().pending.Load() && !g.session().dispatching.Load() {
+		if g.session().receiver.deliverable() && !g.session().receiver.pending.Load() && !g.session().receiver.dispatching.Load() {
 			t.Errorf("%d of %d messages are with the program, and the rest waits for another step", count.Load(), messages)
 		}
 	})

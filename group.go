@@ -86,8 +86,8 @@ func (g *Group) enter(c Config, s *initialState, u member.Unicast, gap *GapError
 	if err == nil {
 		g.unconfirmed.begin(g, next)
 		g.renewed.Notify()
-		if c.OnMessage != nil && next.pending.Load() {
-			go next.dispatch() // markers wait
+		if c.OnMessage != nil && next.receiver.pending.Load() {
+			go next.receiver.dispatch() // markers wait
 		}
 	}
 	return err

@@ -116,7 +116,7 @@ func within(ctx context.Context, f func()) bool {
 
 func (g *session) abort(ctx context.Context) error {
 	var err error
-	g.closing.Do(func() {
+	g.ending.closing.Do(func() {
 		closed := make(chan error, 2) // release may return just after the timeout
 		if !within(ctx, func() { closed <- g.release() }) {
 			closed <- g.stuck()
@@ -156,7 +156,7 @@ func (e *StuckError) Error() string {
 
 // stuck names what has not ended.
 func (g *session) stuck() error {
-	if g.dispatching.Load() {
+	if g.receiver.dispatching.Load() {
 		return &StuckError{Callback: "Config.OnMessage"}
 	}
 	return &StuckError{}
@@ -174,12 +174,12 @@ func (g *session) forgetSeat() {
 // removed by may be an old one: if another process has joined with its ID since, it must
 // not rejoin. So it asks the others first. It is called within node.Do.
 func (g *session) endEvicted(err error) {
-	if g.evicted {
+	if g.ending.evicted {
 		return
 	}
-	g.evicted = true
-	if g.roster != nil {
-		g.roster.SetView(transport.View{Number: g.view.Load().Number}) // no member is dialed any more
+	g.ending.evicted = true
+	if g.network.roster != nil {
+		g.network.roster.SetView(transport.View{Number: g.view.Load().Number}) // no member is dialed any more
 	}
 	g.detection.Rest()
 	evicted := publicError(err)

@@ -1,7 +1,6 @@
 package pleach
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -127,94 +126,127 @@ func (g *Group) Messages(ctx context.Context) iter.Seq2[Message, error] {
 		g.delivery.progress.Resume()
 		for ctx.Err() == nil {
 			s := g.session()
-			i, err := s.next(ctx)
+			i, err := s.receiver.next(ctx)
 			switch {
-			case err != nil && !g.goesOn(ctx, s, &s.prefetched, nil):
+			case err != nil && !g.goesOn(ctx, s, &s.receiver.prefetched, nil):
 				return
 			case err != nil:
 			case !yield(i.result()):
 				g.delivery.progress.leave(&i)
-				g.session().notePast(&i)
+				g.session().receiver.notePast(&i)
 				return
 			default:
 				g.delivery.progress.done(&i)
-				g.session().notePast(&i)
-				g.session().noteProcessed()
+				g.session().receiver.notePast(&i)
+				g.session().consumers.noteProcessed()
 			}
 		}
 	}
 }
 
+// receiver brings messages of one membership to the program.
+type receiver struct {
+	*core
+	*delivery
+	group     *Group
+	topics    map[uint64]*Subscription // the subscriptions, by their IDs; used within node.Do
+	sender    *sender
+	direct    *directs
+	consumers *consumers
+	replica   *replica
+}
+
 // next returns the next message, or marker for an error, as soon as there is one.
-func (g *session) next(ctx context.Context) (item, error) {
+func (r *receiver) next(ctx context.Context) (item, error) {
 	for {
-		if i, ok := g.prefetched.Next(); ok {
-			if g.forProgram(&i) {
-				g.received.Add(1)
+		if i, ok := r.prefetched.Next(); ok {
+			if r.replica.forProgram(&i) {
+				r.received.Add(1)
 				return i, nil
 			}
-			g.progress.done(&i)
-			g.noteProcessed()
+			r.progress.done(&i)
+			r.consumers.noteProcessed()
 			continue
 		}
-		if g.restoreState(); !g.prefetched.Empty() {
+		if r.replica.restoreState(); !r.prefetched.Empty() {
 			continue // another goroutine has taken them
 		}
-		if err := g.receive(ctx, &g.prefetched, g.arrived, g.prefetch); err != nil {
+		if err := r.receive(ctx, &r.prefetched, r.arrived, r.prefetch); err != nil {
 			return item{}, err
 		}
 	}
 }
 
 // receive takes messages from the member, or waits until there may be some to yield.
-func (g *session) receive(ctx context.Context, p *prefetched, arrived <-chan struct{}, take func(now protocol.Time) bool) error {
+func (r *receiver) receive(ctx context.Context, p *prefetched, arrived <-chan struct{}, take func(now protocol.Time) bool) error {
 	if p.Drained.Load() {
-		return g.await(ctx, arrived)
+		return r.await(ctx, arrived)
 	}
-	return g.sender.wait(ctx, arrived, take)
+	return r.sender.wait(ctx, arrived, take)
 }
 
 // prefetch takes messages from the member. It reports false if there are none, and a step
 // that brings some will not prefetch them.
-func (g *session) prefetch(now protocol.Time) bool {
-	if g.replica.lacking {
-		return g.replica.arrived != nil || g.replica.offering
+func (r *receiver) prefetch(now protocol.Time) bool {
+	if r.replica.lacking {
+		return r.replica.arrived != nil || r.replica.offering
 	}
-	filled := g.prefetched.Fill(func() {
-		g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
+	filled := r.prefetched.Fill(func() {
+		r.machine.DeliverEach(now, prefetch.Count, r.prefetched.add)
 		for range prefetch.Count {
-			i, ok := g.direct.deliverDirect()
+			i, ok := r.direct.deliverDirect()
 			if !ok {
 				break
 			}
-			g.prefetched.Add(i)
+			r.prefetched.Add(i)
 		}
 	})
-	drained := g.config.State == nil && !g.deliverable()
-	g.prefetched.Drained.Store(drained)
+	drained := r.config.State == nil && !r.deliverable()
+	r.prefetched.Drained.Store(drained)
 	return filled || drained
 }
 
 // handOver gives a sign to those who receive. If they wait, it takes messages for them
 // within the step that has brought them, which saves steps of their own. It leaves messages
 // if to take them may make the member send something: the step has sent its frames already.
-func (g *session) handOver(now protocol.Time) {
-	if p := &g.prefetched; p.Drained.Load() {
-		if !g.stream.Withholding() {
-			p.Fill(func() { g.machine.DeliverEach(now, prefetch.Count, p.add) })
+func (r *receiver) handOver(now protocol.Time) {
+	if p := &r.prefetched; p.Drained.Load() {
+		if !r.stream.Withholding() {
+			p.Fill(func() { r.machine.DeliverEach(now, prefetch.Count, p.add) })
 		}
-		p.Drained.Store(!g.deliverable())
+		p.Drained.Store(!r.deliverable())
 	}
-	notify.Signal(g.arrived)
+	notify.Signal(r.arrived)
+}
+
+// stepReceiver passes on what has arrived for the program in a step, within node.Do.
+func (r *receiver) stepReceiver(now protocol.Time) {
+	if r.deliverable() {
+		if r.config.OnMessage != nil {
+			r.prefetchInStep(now)
+		} else {
+			r.handOver(now)
+		}
+	}
+	r.stream.Arrived(func(id uint64) { r.topics[id].handOver(now) })
+}
+
+// noteReceived tells the machine that the program makes progress, if it is slow. It is called within
+// node.Do.
+func (r *receiver) noteReceived(now protocol.Time) {
+	if received := r.received.Load(); received != r.noted && r.machine.Slow() {
+		r.noted = received
+		r.machine.Received(now)
+	}
 }
 
 // deliverable reports whether something waits for the program. While the program lacks the
 // state, that is only the state.
-func (g *session) deliverable() bool {
-	if g.replica.lacking {
-		return g.replica.arrived != nil || g.replica.offering
+func (r *receiver) deliverable() bool {
+	if r.replica.lacking {
+		return r.replica.arrived != nil || r.replica.offering
 	}
-	return g.stream.Pending() > 0 || g.direct.channel != nil && g.direct.channel.Pending() > 0
+	return r.stream.Pending() > 0 || r.direct.channel != nil && r.direct.channel.Pending() > 0
 }
 
 // delivery is how messages come to the program, over all memberships of its process.
@@ -244,10 +276,10 @@ func (p *progress) leave(i *item) {
 
 // notePast notes that the program has got a GapError: View.Err was set until then. A state comes
 // after it.
-func (g *session) notePast(i *item) {
-	if i.gap != nil && g.config.State == nil {
-		g.progress.Complete(i.View)
-		g.changed.Notify()
+func (r *receiver) notePast(i *item) {
+	if i.gap != nil && r.config.State == nil {
+		r.progress.Complete(i.View)
+		r.changed.Notify()
 	}
 }
 
@@ -267,75 +299,78 @@ func (p *prefetched) add(m *stream.Message) {
 // has been passed on: the message is in the program's hands without another
 // goroutine having to be woken. One at a time calls the handler; what others
 // bring meanwhile is left to it, so that order is kept.
-func (g *session) dispatch() {
-	for g.pending.Load() && g.dispatching.CompareAndSwap(false, true) {
-		g.pending.Store(false) // what is left is pending again after the step
-		if g.readyToDispatch() && g.fetch() {
-			for i := range g.dispatched {
-				if it := &g.dispatched[i]; g.forProgram(it) {
-					g.config.OnMessage(it.result())
-					g.received.Add(1)
+func (r *receiver) dispatch() {
+	for r.pending.Load() && r.dispatching.CompareAndSwap(false, true) {
+		r.pending.Store(false) // what is left is pending again after the step
+		if r.readyToDispatch() && r.fetch() {
+			for i := range r.dispatched {
+				if it := &r.dispatched[i]; r.replica.forProgram(it) {
+					r.config.OnMessage(it.result())
+					r.received.Add(1)
 				}
-				g.progress.done(&g.dispatched[i])
-				s := cmp.Or(g.group.session(), g) // none yet: this membership is just beginning
-				s.notePast(&g.dispatched[i])
-				s.noteProcessed()
+				r.progress.done(&r.dispatched[i])
+				in := r
+				if s := r.group.session(); s != nil { // otherwise this membership is just beginning
+					in = &s.receiver
+				}
+				in.notePast(&r.dispatched[i])
+				in.consumers.noteProcessed()
 			}
 		}
-		g.dispatching.Store(false)
+		r.dispatching.Store(false)
 	}
 }
 
 // program is the program's handler, as the goroutines see it that receive frames.
-type program struct{ g *session }
+type program struct{ r *receiver }
 
 // Pending implements [transport.Program].
-func (p program) Pending() bool { return p.g.pending.Load() && !p.g.dispatching.Load() }
+func (p program) Pending() bool { return p.r.pending.Load() && !p.r.dispatching.Load() }
 
 // Dispatch implements [transport.Program].
-func (p program) Dispatch() { p.g.dispatch() }
+func (p program) Dispatch() { p.r.dispatch() }
 
 // dispatchOwn calls the program's handler for messages of this process, which no event of the
 // transport brings.
-func (g *session) dispatchOwn() {
-	if (g.config.Delivery.Echo || g.config.State != nil) && g.config.OnMessage != nil {
-		g.dispatch()
+func (r *receiver) dispatchOwn() {
+	if (r.config.Delivery.Echo || r.config.State != nil) && r.config.OnMessage != nil {
+		r.dispatch()
 	}
 }
 
 // readyToDispatch reports whether the program has the state, if there is one. What is left of
 // an earlier membership, and the GapError, come before it.
-func (g *session) readyToDispatch() bool {
-	if g.config.State != nil && !g.prefetched.Empty() {
-		g.pending.Store(true) // for what follows
+func (r *receiver) readyToDispatch() bool {
+	if r.config.State != nil && !r.prefetched.Empty() {
+		r.pending.Store(true) // for what follows
 		return true
 	}
-	return g.restoreState()
+	return r.replica.restoreState()
 }
 
 // fetch takes messages for the handler: those that a step has prefetched or, if there are
 // none, those that wait. It returns false if the group is closed.
-func (g *session) fetch() bool {
-	if g.dispatched = g.prefetched.Exchange(g.dispatched); len(g.dispatched) > 0 {
-		if g.left.Load() {
-			g.pending.Store(true)
+func (r *receiver) fetch() bool {
+	if r.dispatched = r.prefetched.Exchange(r.dispatched); len(r.dispatched) > 0 {
+		if r.left.Load() {
+			r.pending.Store(true)
 		}
 		return true
 	}
-	if g.node.Do(func(now protocol.Time) { g.prefetch(now) }) != nil {
+	if r.node.Do(func(now protocol.Time) { r.prefetch(now) }) != nil {
 		return false
 	}
-	g.dispatched = g.prefetched.Exchange(g.dispatched)
+	r.dispatched = r.prefetched.Exchange(r.dispatched)
 	return true
 }
 
 // prefetchInStep takes messages for the handler within the step that has brought them, which
 // saves a step of their own. It leaves them if the handler is still busy with others, and if
 // to take them may make the member send something: the step has sent its frames already.
-func (g *session) prefetchInStep(now protocol.Time) {
-	if g.config.State == nil && !g.dispatching.Load() && !g.stream.Withholding() {
-		g.prefetched.Extend(func(most int) { g.machine.DeliverEach(now, most, g.prefetched.add) })
+func (r *receiver) prefetchInStep(now protocol.Time) {
+	if r.config.State == nil && !r.dispatching.Load() && !r.stream.Withholding() {
+		r.prefetched.Extend(func(most int) { r.machine.DeliverEach(now, most, r.prefetched.add) })
 	}
-	g.left.Store(g.deliverable())
-	g.pending.Store(true)
+	r.left.Store(r.deliverable())
+	r.pending.Store(true)
 }

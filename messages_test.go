@@ -8,19 +8,19 @@ import (
 
 // put puts messages into the queue of a member, as a step does.
 func put(s *session, data []byte, messages int) {
-	s.prefetched.Extend(func(int) {
+	s.receiver.prefetched.Extend(func(int) {
 		for range messages {
-			s.prefetched.Add(item{Message: Message{From: 1, View: 1, Data: data}})
+			s.receiver.prefetched.Add(item{Message: Message{From: 1, View: 1, Data: data}})
 		}
 	})
-	s.pending.Store(true)
+	s.receiver.pending.Store(true)
 }
 
 // What a message costs on its path to the program, it costs without allocating.
 func TestMessagesAreNotAllocated(t *testing.T) {
 	received, data := 0, []byte("x")
 	handled, err := Start(t.Context(), Config{
-		Network: Network{Transport: nowhere{}, Size: 2},
+		Network:   Network{Transport: nowhere{}, Size: 2},
 		OnMessage: func(m Message, err error) { received += len(m.Data) },
 	})
 	if err != nil {
@@ -36,7 +36,7 @@ func TestMessagesAreNotAllocated(t *testing.T) {
 	for name, program := range map[string]func(messages int){
 		"OnMessage": func(messages int) {
 			put(handled.session(), data, messages)
-			handled.session().dispatch()
+			handled.session().receiver.dispatch()
 		},
 		"Messages": func(messages int) {
 			put(looped.session(), data, messages)

@@ -48,7 +48,7 @@ func (g *Group) stay() {
 		s := g.session()
 		r.Began(now())
 		<-s.life.Done()
-		s.keepUnread()
+		s.receiver.keepUnread()
 		r.Ended(now(), endingOf(s.Err()))
 		if err := g.comeBack(s, &r, now); err != nil {
 			g.end(err)
@@ -168,8 +168,8 @@ func (g *Group) SetSeeds(seeds ...string) {
 func (g *Group) Rejoin(ctx context.Context) error {
 	s := g.session()
 	if !g.config.Recovery.Rejoin {
-		s.keepUnread()
-		if err := g.pause(ctx, time.Since(s.joined)); err != nil {
+		s.receiver.keepUnread()
+		if err := g.pause(ctx, time.Since(s.ending.joined)); err != nil {
 			return s.wrap("rejoin", err)
 		}
 		return s.wrap("rejoin", g.rejoin(ctx, s))
@@ -235,49 +235,49 @@ func (g *session) successor() (Config, []string) {
 		}
 	}
 	self := g.Self()
-	c.ID, c.Advertise, c.Listen, c.Meta = self.ID, self.Address, g.listening, self.Meta
+	c.ID, c.Advertise, c.Listen, c.Meta = self.ID, self.Address, g.network.listening, self.Meta
 	return c, g.catchUp.Seeds()
 }
 
 // keepUnread takes what waits for the program out of a member that has ended: the program
 // receives it before the GapError.
-func (g *session) keepUnread() {
-	_ = g.node.Do(func(now protocol.Time) {
-		if g.replica.lacking {
+func (r *receiver) keepUnread() {
+	_ = r.node.Do(func(now protocol.Time) {
+		if r.replica.lacking {
 			return
 		}
-		g.prefetched.Keep(func() {
-			for g.stream.Pending() > 0 {
-				g.machine.DeliverEach(now, prefetch.Count, g.prefetched.add)
+		r.prefetched.Keep(func() {
+			for r.stream.Pending() > 0 {
+				r.machine.DeliverEach(now, prefetch.Count, r.prefetched.add)
 			}
-			for i, ok := g.direct.deliverDirect(); ok; i, ok = g.direct.deliverDirect() {
-				g.prefetched.Add(i)
+			for i, ok := r.direct.deliverDirect(); ok; i, ok = r.direct.deliverDirect() {
+				r.prefetched.Add(i)
 			}
 		})
-		for id, t := range g.topics {
+		for id, t := range r.topics {
 			t.prefetched.Keep(func() {
-				for g.stream.PendingTopic(id) > 0 {
-					g.machine.DeliverTopicEach(now, id, prefetch.Count, t.prefetched.add)
+				for r.stream.PendingTopic(id) > 0 {
+					r.machine.DeliverTopicEach(now, id, prefetch.Count, t.prefetched.add)
 				}
 			})
 		}
 	})
-	g.group.renewed.Notify() // a goroutine that receives may have seen the end before what is left
-	if g.config.OnMessage != nil {
-		g.pending.Store(true)
-		g.dispatch()
+	r.group.renewed.Notify() // a goroutine that receives may have seen the end before what is left
+	if r.config.OnMessage != nil {
+		r.pending.Store(true)
+		r.dispatch()
 	}
 }
 
 // announce makes the subscriptions of the group this member's, and puts the markers of a gap
 // and of the first view before what the program receives. It is called before the member
 // begins, with topics locked.
-func (g *session) announce(gap *GapError) {
-	g.replica.gap = gap
-	g.progress.Begin(g.view.Load().Number, gap != nil || g.replica.lacking, g.config.OnMessage != nil)
-	queues := []*prefetched{&g.prefetched}
-	for _, t := range g.group.topics.list {
-		g.subscribe(t, gap)
+func (r *receiver) announce(gap *GapError) {
+	r.replica.gap = gap
+	r.progress.Begin(r.view.Load().Number, gap != nil || r.replica.lacking, r.config.OnMessage != nil)
+	queues := []*prefetched{&r.prefetched}
+	for _, t := range r.group.topics.list {
+		r.subscribe(t, gap)
 		queues = append(queues, &t.prefetched)
 	}
 	if gap != nil {
@@ -285,28 +285,28 @@ func (g *session) announce(gap *GapError) {
 			q.Keep(func() { q.Add(item{Message: Message{View: gap.To}, gap: gap}) })
 			q.Drained.Store(false)
 		}
-		g.pending.Store(true)
+		r.pending.Store(true)
 	}
-	if !g.replica.lacking {
-		g.announceCurrent()
+	if !r.replica.lacking {
+		r.announceCurrent()
 	}
-	if g.config.OnView != nil {
-		g.mark(item{Message: Message{View: g.view.Load().Number}, begins: true})
+	if r.config.OnView != nil {
+		r.mark(item{Message: Message{View: r.view.Load().Number}, begins: true})
 	}
 }
 
 // announceCurrent puts the marker for OnCurrent before what follows.
-func (g *session) announceCurrent() {
-	if g.config.OnCurrent != nil {
-		g.mark(item{Message: Message{View: g.view.Load().Number}, current: true})
+func (r *receiver) announceCurrent() {
+	if r.config.OnCurrent != nil {
+		r.mark(item{Message: Message{View: r.view.Load().Number}, current: true})
 	}
 }
 
 // mark puts a marker behind what waits for Messages or OnMessage.
-func (g *session) mark(i item) {
-	g.prefetched.Keep(func() { g.prefetched.Add(i) })
-	g.prefetched.Drained.Store(false)
-	g.pending.Store(true)
+func (r *receiver) mark(i item) {
+	r.prefetched.Keep(func() { r.prefetched.Add(i) })
+	r.prefetched.Drained.Store(false)
+	r.pending.Store(true)
 }
 
 // replacedMeanwhile translates the error of a Rejoin that is refused because another

@@ -104,14 +104,14 @@ func (c *candidates) inUse(e *membership.InUseError) *control.InUse {
 
 // moved takes that a member is not where the view has it, within node.Do.
 func (g *session) moved(to *lifecycle.Move) {
-	g.elsewhere = to.Elsewhere
+	g.network.elsewhere = to.Elsewhere
 	if g.detection == nil {
 		return
 	}
 	v := g.machine.View()
 	g.log.Info("member is elsewhere", "member", to.ID, "address", to.Address, "view", v.Number)
 	g.setPeers(&v, membership.Members{})
-	g.detection.Watch(&v, g.elsewhere.Address)
+	g.detection.Watch(&v, g.network.elsewhere.Address)
 }
 
 const (

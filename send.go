@@ -62,7 +62,7 @@ func (g *session) makeDirect(s *initialState) {
 	}
 	c := unicast.Config{
 		Self: g.self.Rank, View: s.view, Window: g.config.Limits.SendBytes, MaxRequests: g.config.Limits.Requests,
-		Post: g.direct.post, Serve: g.calls.serve, Canceled: g.calls.cancelServing, State: g.takeState, Arrival: g.tracer.takeArrival,
+		Post: g.direct.post, Serve: g.calls.serve, Canceled: g.calls.cancelServing, State: g.replica.takeState, Arrival: g.tracer.takeArrival,
 	}
 	if c.Window == 0 {
 		c.Window = defaultSendBytes
@@ -129,7 +129,7 @@ func (g *Group) Send(ctx context.Context, to Member, data []byte) error {
 	s := g.session()
 	err := s.direct.sendTo(ctx, to, slices.Clone(data))
 	if err == nil && to.Rank == s.Rank() && s.config.OnMessage != nil {
-		s.dispatch()
+		s.receiver.dispatch()
 	}
 	return err
 }

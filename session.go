@@ -16,7 +16,6 @@ import (
 	"github.com/pleach-go/pleach/internal/driver/datadir"
 	"github.com/pleach-go/pleach/internal/driver/detection"
 	"github.com/pleach-go/pleach/internal/driver/node"
-	"github.com/pleach-go/pleach/internal/driver/rounds"
 	"github.com/pleach-go/pleach/internal/driver/tcp"
 	"github.com/pleach-go/pleach/internal/machine/heartbeat"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
@@ -32,17 +31,14 @@ import (
 // the core and the parts that it is given.
 type session struct {
 	*core
-	group *Group
-	vote  datadir.Vote // its Folder is nil if the vote is not saved
-	network
+	group     *Group
+	vote      datadir.Vote // its Folder is nil if the vote is not saved
+	network   network
 	detection *detection.Detection // nil: the group is static
 	catchUp   *catchup.Driver
-	shown     atomic.Pointer[View]              // what View returned last
 	own       atomic.Pointer[membership.Member] // this process in the last view that had it
-	closing   sync.Once
-	joined    time.Time      // when this membership began
+	ending    ending
 	asking    sync.WaitGroup // goroutines that the end of the membership waits for
-	evicted   bool           // see endEvicted
 	metaLock  chan struct{}  // held by the one SetMeta that waits
 
 	requests    requests
@@ -54,10 +50,10 @@ type session struct {
 	tracer      tracer
 	direct      directs
 	calls       calls
-	*delivery
-	stability
-	replica replica
-	topics  map[uint64]*Subscription // the subscriptions, by their IDs; used within node.Do
+	receipts    receipts
+	receiver    receiver
+	consumers   consumers
+	replica     replica
 }
 
 // core is what all parts of a membership work on: its machines, the node that drives them, the
@@ -75,7 +71,15 @@ type core struct {
 	life      context.Context // ends with this process's membership; its cause is Err
 	end       context.CancelCauseFunc
 	quorumErr atomic.Pointer[QuorumError]
+	shown     atomic.Pointer[View]  // what View returned last
 	removal   atomic.Pointer[error] // why this process is about to be no longer a member
+}
+
+// ending is how a membership ends.
+type ending struct {
+	closing sync.Once
+	joined  time.Time // when this membership began
+	evicted bool      // see endEvicted; used within node.Do
 }
 
 // network is what the group uses of its transport.
@@ -88,47 +92,19 @@ type network struct {
 	queued    func(protocol.Rank) int // bytes that wait in the transport for a peer; nil: it tells none
 }
 
-// stability is what is known of receipts; used within node.Do.
-type stability struct {
-	stable    uint64         // stream.Stable() after the previous step
-	processed uint64         // stream.Processed() after the previous step
-	lossy     int            // members in stream.Incomplete() after the previous step
-	current   *rounds.Rounds // nil: the group is static
-	consumers
-}
-
 // afterStep gives signs to those who wait. It is called within node.Do.
 func (g *session) afterStep(now protocol.Time) {
 	g.direct.stepDirect(func() {
 		g.tracer.reportArrivals()
-		g.offerState()
+		g.replica.offerState()
 	})
-	if g.deliverable() {
-		if g.config.OnMessage != nil {
-			g.prefetchInStep(now)
-		} else {
-			g.handOver(now)
-		}
-	}
-	g.stream.Arrived(func(id uint64) { g.topics[id].handOver(now) })
-	unwritten, restarts := int64(g.stream.Unwritten()), g.stream.Restarts()
-	if unwritten != g.sender.unwritten.Load() || restarts != g.sender.restarts.Load() {
-		g.sender.restarts.Store(restarts) // first: nothing unwritten must not look like all sent
-		g.sender.unwritten.Store(unwritten)
-		notify.Signal(g.sender.written)
-	}
-	g.watchProgram(now)
-	stable, processed, lossy := g.stream.Stable(), g.stream.Processed(), len(g.stream.Incomplete())
-	if stable != g.stable || processed != g.processed || lossy != g.lossy {
-		g.stable, g.processed, g.lossy = stable, processed, lossy
-		g.changed.Notify()
-	}
+	g.receiver.stepReceiver(now)
+	g.sender.noteWritten()
+	g.consumers.watchProgram(now)
+	g.receipts.noteStable()
 	g.agreed.endTooLong()
 	g.faults.checkImpaired(now)
-	if received := g.received.Load(); received != g.noted && g.machine.Slow() {
-		g.noted = received
-		g.machine.Received(now)
-	}
+	g.receiver.noteReceived(now)
 	g.machine.Settle(now)
 }
 
@@ -156,26 +132,25 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		core: &core{
 			config: c, self: s.self, view: &s.current, log: c.Logger.With("group", c.Group, "rank", s.self.Rank),
 		},
-		group: group, delivery: &group.delivery, topics: make(map[uint64]*Subscription),
-		network: network{client: clientOf(&c), listening: s.listening}, metaLock: make(chan struct{}, 1),
+		group: group, network: network{client: clientOf(&c), listening: s.listening}, metaLock: make(chan struct{}, 1),
 	}
 	g.makeParts(s)
 	if t, ok := s.transport.(interface{ LocalError() (time.Time, error) }); ok {
 		g.faults.localError = t.LocalError
 	}
 	if t, ok := s.transport.(interface{ Queued(protocol.Rank) int }); ok {
-		g.queued = t.Queued
+		g.network.queued = t.Queued
 	}
-	g.joined = time.Now()
+	g.ending.joined = time.Now()
 	g.life, g.end = context.WithCancelCause(context.Background())
 	if c.Static && g.self.Incarnation == member.FirstIncarnation {
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
 	g.agreed.initLimit(s)
 	g.vote = datadir.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
-	g.addresses, _ = s.transport.(transport.AddressBook)
-	g.elsewhere = s.elsewhere
-	g.roster, _ = s.transport.(transport.Roster)
+	g.network.addresses, _ = s.transport.(transport.AddressBook)
+	g.network.elsewhere = s.elsewhere
+	g.network.roster, _ = s.transport.(transport.Roster)
 	var err error
 	if g.machine, err = member.New(g.memberConfig(s, u)); err != nil {
 		return nil, err
@@ -185,18 +160,19 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	g.faults.noteView(&s.view, membership.Members{})
 	g.catchUp = catchup.New(catchup.Config{
 		MemberConfig: lifecycle.MemberConfig{Self: g.self, Tell: c.Expect > 0, Began: s.began, Elsewhere: s.elsewhere},
-		Machine:      g.machine, Client: g.client, Logger: g.log, Life: g.life, Go: g.asking.Go, Moved: g.moved,
+		Machine:      g.machine, Client: g.network.client, Logger: g.log, Life: g.life, Go: g.asking.Go, Moved: g.moved,
 		Do: func(f func(protocol.Time)) error { return g.node.Do(f) }, Look: func(f func()) { g.node.Look(f) },
 	})
 	g.requests.catchUp = g.catchUp
 	g.makeDirect(s)
-	g.makeReplica(&s.view)
-	g.makeCurrent()
-	g.announce(gap)
+	g.replica.makeReplica(&s.view)
+	g.consumers.makeCurrent(&g.asking)
+	g.calls.current = g.consumers.current
+	g.receiver.announce(gap)
 	n := node.Config{Transport: s.transport, Protocol: g.machine, AfterStep: g.afterStep, Logger: g.log}
 	_, n.Precise = s.transport.(*tcp.Transport) // others may be in the virtual time of a test
 	if c.OnMessage != nil {
-		n.Program = program{g}
+		n.Program = program{&g.receiver}
 	}
 	if c.Static {
 		g.node = node.New(n)
@@ -208,17 +184,24 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 // makeParts makes the parts of a membership that are the same in each.
 func (g *session) makeParts(s *initialState) {
 	g.faults = faults{core: g.core, suspects: make(map[protocol.Rank]Suspect)}
-	g.candidates = candidates{core: g.core, client: g.client, reachSlots: admission.NewSlots(maxReach)}
+	g.candidates = candidates{core: g.core, client: g.network.client, reachSlots: admission.NewSlots(maxReach)}
 	g.credentials = credentials{core: g.core, revoked: s.revoked, setPeers: g.setPeers}
-	g.agreed = agreed{core: g.core, client: g.client, elsewhere: &g.elsewhere, refusals: &g.candidates.refusals}
+	g.agreed = agreed{core: g.core, client: g.network.client, elsewhere: &g.network.elsewhere, refusals: &g.candidates.refusals}
 	g.sender = sender{
-		core: g.core, agreed: &g.agreed, dispatchOwn: g.dispatchOwn,
+		core: g.core, agreed: &g.agreed, dispatchOwn: g.receiver.dispatchOwn,
 		sendLock: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 	g.direct = directs{core: g.core, agreed: &g.agreed, asking: &g.asking}
 	g.tracer = tracer{core: g.core, sender: &g.sender, direct: &g.direct, lock: make(chan struct{}, 1)}
+	g.receipts = receipts{core: g.core, sender: &g.sender}
+	g.receiver = receiver{
+		core: g.core, delivery: &g.group.delivery, group: g.group, topics: make(map[uint64]*Subscription),
+		sender: &g.sender, direct: &g.direct, consumers: &g.consumers, replica: &g.replica,
+	}
+	g.consumers = consumers{core: g.core, receiver: &g.receiver, direct: &g.direct}
+	g.replica = replica{core: g.core, receiver: &g.receiver, direct: &g.direct}
 	g.calls = calls{core: g.core, direct: &g.direct, handlers: &g.group.handlers}
-	g.requests = requests{core: g.core, client: g.client, candidates: &g.candidates, agreed: &g.agreed}
+	g.requests = requests{core: g.core, client: g.network.client, candidates: &g.candidates, agreed: &g.agreed}
 }
 
 // memberConfig is how this member begins, and what it tells the group.
@@ -261,7 +244,7 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 	g.node = node.New(c)
 	err := g.vote.Folder.Begin(membership.NewSeat(s.self, s.view, s.decisions), 0)
 	if err == nil {
-		err = g.detection.Start(&s.view, g.elsewhere.Address, g.handleReport)
+		err = g.detection.Start(&s.view, g.network.elsewhere.Address, g.handleReport)
 	}
 	if err == nil {
 		err = g.node.Start()

@@ -116,59 +116,78 @@ func (g *Group) WaitStable(ctx context.Context, options ...StableOption) (Receip
 	if unconfirmed != nil {
 		return Receipt{}, unconfirmed
 	}
-	return s.waitStable(ctx, o.processed)
+	return s.receipts.waitStable(ctx, o.processed)
 }
 
-func (g *session) waitStable(ctx context.Context, processed bool) (Receipt, error) {
+// receipts waits until broadcasts of this process are stable. Its fields are used within node.Do.
+type receipts struct {
+	*core
+	sender    *sender
+	stable    uint64 // stream.Stable() after the previous step
+	processed uint64 // stream.Processed() after the previous step
+	lossy     int    // members in stream.Incomplete() after the previous step
+}
+
+func (p *receipts) waitStable(ctx context.Context, processed bool) (Receipt, error) {
 	var receipt Receipt
 	var upTo uint64
-	if err := g.sender.flush(ctx); err != nil {
+	if err := p.sender.flush(ctx); err != nil {
 		if ctx.Err() != nil {
-			err = g.unstable(processed, err)
+			err = p.unstable(processed, err)
 		}
 		return receipt, err
 	}
 	var sentIn uint64
-	if g.node.Do(func(now protocol.Time) {
-		if upTo, sentIn = g.machine.Poll(now), g.sender.sentIn; processed {
-			g.machine.PollProcessed(now)
+	if p.node.Do(func(now protocol.Time) {
+		if upTo, sentIn = p.machine.Poll(now), p.sender.sentIn; processed {
+			p.machine.PollProcessed(now)
 		}
 	}) != nil {
 		return receipt, ErrClosed
 	}
 	for {
-		changed := g.changed.Wait()
+		changed := p.changed.Wait()
 		var incomplete []int
-		_ = g.node.Do(func(protocol.Time) {
-			if g.stream.Stable() >= upTo && (!processed || g.stream.Processed() >= upTo) {
-				receipt = g.receipt(sentIn)
+		_ = p.node.Do(func(protocol.Time) {
+			if p.stream.Stable() >= upTo && (!processed || p.stream.Processed() >= upTo) {
+				receipt = p.receipt(sentIn)
 				return
 			}
-			incomplete = ranksOf(g.stream.Incomplete())
+			incomplete = ranksOf(p.stream.Incomplete())
 		})
 		switch {
 		case receipt.View != 0:
 			return receipt, nil
 		case incomplete != nil:
-			return receipt, &IncompleteError{g.View().Number, incomplete}
+			return receipt, &IncompleteError{p.View().Number, incomplete}
 		}
 		select {
 		case <-changed:
-		case <-g.life.Done():
-			return receipt, g.Err()
+		case <-p.life.Done():
+			return receipt, p.Err()
 		case <-ctx.Done():
-			return receipt, g.unstable(processed, ctx.Err())
+			return receipt, p.unstable(processed, ctx.Err())
 		}
 	}
 }
 
+// noteStable wakes those who wait for a receipt, if more is stable or known to be lost after a step.
+// It is called within node.Do.
+func (p *receipts) noteStable() {
+	stable, processed, lossy := p.stream.Stable(), p.stream.Processed(), len(p.stream.Incomplete())
+	if stable != p.stable || processed != p.processed || lossy != p.lossy {
+		p.stable, p.processed, p.lossy = stable, processed, lossy
+		p.changed.Notify()
+	}
+}
+
 // unstable returns the error of a receipt that did not come in time.
-func (g *session) unstable(processed bool, err error) *UnstableError {
-	e := &UnstableError{View: g.View().Number, Err: err}
-	_ = g.node.Do(func(protocol.Time) {
-		e.Unanswered = ranksOf(g.stream.Unanswered())
+func (p *receipts) unstable(processed bool, err error) *UnstableError {
+	e := &UnstableError{View: p.View().Number, Err: err}
+	_ = p.node.Do(func(protocol.Time) {
+		e.Unanswered = ranksOf(p.stream.Unanswered())
 		if processed && len(e.Unanswered) == 0 {
-			e.Unanswered, e.Processed = ranksOf(g.stream.Unprocessed()), true
+			e.Unanswered, e.Processed = ranksOf(p.stream.Unprocessed()), true
 		}
 	})
 	return e
@@ -183,11 +202,11 @@ func ranksOf(from []protocol.Rank) (ranks []int) {
 
 // receipt names the members of the view: those that had joined when the last broadcast was
 // written, and the others.
-func (g *session) receipt(sentIn uint64) Receipt {
-	v := g.View()
+func (p *receipts) receipt(sentIn uint64) Receipt {
+	v := p.View()
 	r := Receipt{View: v.Number}
 	for _, m := range v.Members() {
-		if m.Incarnation <= sentIn || sentIn == 0 || g.config.Static {
+		if m.Incarnation <= sentIn || sentIn == 0 || p.config.Static {
 			r.Members = append(r.Members, m)
 		} else {
 			r.Joined = append(r.Joined, m)
@@ -329,31 +348,35 @@ func (u *unconfirmed) since(g *Group, o *stableOptions) (*session, error) {
 
 // noteProcessed passes on what the program has processed, if a member waits for it. It must not
 // be called within node.Do.
-func (g *session) noteProcessed() {
-	if g.awaited.Load() {
-		_ = g.node.Do(g.reportProcessed)
+func (c *consumers) noteProcessed() {
+	if c.awaited.Load() {
+		_ = c.node.Do(c.reportProcessed)
 	}
 }
 
 // reportProcessed tells the machine what the program has processed. It is called within node.Do.
-func (g *session) reportProcessed(now protocol.Time) {
-	g.machine.NoteProcessed(now, 0, g.progress.Position())
-	for id, t := range g.topics {
-		g.machine.NoteProcessed(now, id, t.progress.Position())
+func (c *consumers) reportProcessed(now protocol.Time) {
+	c.machine.NoteProcessed(now, 0, c.receiver.progress.Position())
+	for id, t := range c.receiver.topics {
+		c.machine.NoteProcessed(now, id, t.progress.Position())
 	}
 }
 
 // consumers is what a member knows of the program that receives.
 type consumers struct {
-	awaited atomic.Bool // a member waits for the program to process something
+	*core
+	receiver *receiver
+	direct   *directs
+	current  *rounds.Rounds // finds out whether this process is current; nil: the group is static
+	awaited  atomic.Bool    // a member waits for the program to process something
 	// The following are used within node.Do.
 	lookDue     protocol.Time // when to look at the progress of the program
 	stuckTopics []string      // the topics of stuck queues, at that look
 }
 
 // awaitsProgram reports whether somebody waits for the program to process something.
-func (g *session) awaitsProgram() bool {
-	return g.stream.AwaitsProgram() || g.current != nil && g.current.Waits()
+func (c *consumers) awaitsProgram() bool {
+	return c.stream.AwaitsProgram() || c.current != nil && c.current.Waits()
 }
 
 // StuckConsumer is a queue of messages whose program makes no progress.
@@ -370,43 +393,43 @@ type StuckConsumer struct {
 const consumerInterval = protocol.Time(250 * time.Millisecond)
 
 // watchProgram looks at the progress of the program. It is called within node.Do.
-func (g *session) watchProgram(now protocol.Time) {
-	if g.current != nil {
-		g.current.Look()
+func (c *consumers) watchProgram(now protocol.Time) {
+	if c.current != nil {
+		c.current.Look()
 	}
-	if g.awaitsProgram() {
-		g.awaited.Store(true) // first: what the program processes from here on, it reports
-		g.reportProcessed(now)
-		if g.current != nil {
-			g.current.Look()
+	if c.awaitsProgram() {
+		c.awaited.Store(true) // first: what the program processes from here on, it reports
+		c.reportProcessed(now)
+		if c.current != nil {
+			c.current.Look()
 		}
 	}
-	g.awaited.Store(g.awaitsProgram())
-	if now < g.lookDue {
+	c.awaited.Store(c.awaitsProgram())
+	if now < c.lookDue {
 		return
 	}
-	g.lookDue = now + consumerInterval
-	g.reportProcessed(now)
-	before := g.stuckTopics
-	g.stuckTopics = nil
-	for _, s := range g.machine.StuckQueues(now) {
+	c.lookDue = now + consumerInterval
+	c.reportProcessed(now)
+	before := c.stuckTopics
+	c.stuckTopics = nil
+	for _, s := range c.machine.StuckQueues(now) {
 		if !slices.Contains(before, s.Topic) {
-			g.log.Warn("the program does not process what it receives", "topic", s.Topic, "waiting", s.Waiting, "for", time.Duration(now-s.Since))
+			c.log.Warn("the program does not process what it receives", "topic", s.Topic, "waiting", s.Waiting, "for", time.Duration(now-s.Since))
 		}
-		g.stuckTopics = append(g.stuckTopics, s.Topic)
+		c.stuckTopics = append(c.stuckTopics, s.Topic)
 	}
 	for _, topic := range before {
-		if !slices.Contains(g.stuckTopics, topic) {
-			g.log.Info("the program processes what it receives again", "topic", topic)
+		if !slices.Contains(c.stuckTopics, topic) {
+			c.log.Info("the program processes what it receives again", "topic", topic)
 		}
 	}
 }
 
 // stuckConsumers returns the queues whose program makes no progress, within node.Do.
-func (g *session) stuckConsumers(now protocol.Time) (list []StuckConsumer) {
-	g.reportProcessed(now)
-	for _, s := range g.machine.StuckQueues(now) {
-		list = append(list, StuckConsumer{Topic: s.Topic, Since: g.node.Wall(s.Since), Waiting: s.Waiting})
+func (c *consumers) stuckConsumers(now protocol.Time) (list []StuckConsumer) {
+	c.reportProcessed(now)
+	for _, s := range c.machine.StuckQueues(now) {
+		list = append(list, StuckConsumer{Topic: s.Topic, Since: c.node.Wall(s.Since), Waiting: s.Waiting})
 	}
 	return list
 }
@@ -435,19 +458,19 @@ func (g *session) stuckConsumers(now protocol.Time) (list []StuckConsumer) {
 // Config.AllowMinority, and while most members run release 0.1.0.
 func (g *Group) FreshWithin(d time.Duration) bool {
 	s := g.session()
-	if s.current == nil || g.config.AllowMinority || s.Err() != nil {
+	if s.consumers.current == nil || g.config.AllowMinority || s.Err() != nil {
 		return false
 	}
-	return s.current.Within(protocol.Time(d))
+	return s.consumers.current.Within(protocol.Time(d))
 }
 
 // missesState reports whether the program has yet to get the state, or a GapError. It is
 // called within node.Do.
-func (g *session) missesState() bool {
-	if g.progress.Misses() {
+func (c *consumers) missesState() bool {
+	if c.receiver.progress.Misses() {
 		return true
 	}
-	for _, t := range g.topics {
+	for _, t := range c.receiver.topics {
 		if t.progress.Misses() {
 			return true
 		}
@@ -456,15 +479,14 @@ func (g *session) missesState() bool {
 }
 
 // makeCurrent makes the rounds by which this member knows whether it is current.
-func (g *session) makeCurrent() {
-	if g.machine.Static() {
+func (c *consumers) makeCurrent(asking *sync.WaitGroup) {
+	if c.machine.Static() {
 		return
 	}
-	g.current = rounds.New(rounds.Config{
-		Self: g.self.Rank, Direct: g.direct.channel, Stream: g.stream, View: g.view.Load, Misses: g.missesState,
-		FlushBatch: func() { g.machine.FlushBatch() }, Go: g.asking.Go, Life: g.life,
-		Do:  func(f func(protocol.Time)) error { return g.node.Do(f) },
-		Now: func() protocol.Time { return g.node.Now() },
+	c.current = rounds.New(rounds.Config{
+		Self: c.self.Rank, Direct: c.direct.channel, Stream: c.stream, View: c.view.Load, Misses: c.missesState,
+		FlushBatch: func() { c.machine.FlushBatch() }, Go: asking.Go, Life: c.life,
+		Do:  func(f func(protocol.Time)) error { return c.node.Do(f) },
+		Now: func() protocol.Time { return c.node.Now() },
 	})
-	g.calls.current = g.current
 }

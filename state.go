@@ -70,11 +70,14 @@ func (e *StateError) Unwrap() error { return e.Err }
 // replica is what a member knows of the state of its group. Its fields are used within
 // node.Do, but those of the goroutine that receives.
 type replica struct {
-	gap     *GapError                   // of this membership; nil: it is the first
-	first   uint64                      // view of this membership
-	lacking bool                        // this process has yet to get the state
-	arrived *snapshot                   // nil: not yet
-	views   map[uint64]*membership.View // nil: the program is not told where views begin
+	*core
+	receiver *receiver
+	direct   *directs
+	gap      *GapError                   // of this membership; nil: it is the first
+	first    uint64                      // view of this membership
+	lacking  bool                        // this process has yet to get the state
+	arrived  *snapshot                   // nil: not yet
+	views    map[uint64]*membership.View // nil: the program is not told where views begin
 	// election is the choice of the member to begin with, if no member has the state, and
 	// offering says that this one has yet to make its offer.
 	election lifecycle.Election
@@ -94,25 +97,22 @@ type snapshot struct {
 }
 
 // makeReplica makes a member that has the state, if it has begun the group alone, or lacks it.
-func (g *session) makeReplica(v *membership.View) {
-	if g.config.State == nil && g.config.OnView == nil {
+func (r *replica) makeReplica(v *membership.View) {
+	if r.config.State == nil && r.config.OnView == nil {
 		return
 	}
-	g.replica = replica{
-		lacking: g.config.State != nil && !g.self.Synced, first: v.Number,
-		views: make(map[uint64]*membership.View), sent: make(map[unicast.Caller]bool),
-	}
-	g.checkState(v)
+	r.lacking, r.first = r.config.State != nil && !r.self.Synced, v.Number
+	r.views, r.sent = make(map[uint64]*membership.View), make(map[unicast.Caller]bool)
+	r.checkState(v)
 }
 
 // checkState keeps a view for when the program comes to it. If no member has the state
 // any more, they elect one to begin with.
-func (g *session) checkState(v *membership.View) {
-	r := &g.replica
+func (r *replica) checkState(v *membership.View) {
 	if r.views != nil {
 		r.views[v.Number] = v
 	}
-	if g.config.State == nil {
+	if r.config.State == nil {
 		return
 	}
 	r.election.Begin(nil)
@@ -128,43 +128,41 @@ func (g *session) checkState(v *membership.View) {
 
 // offerState offers the state of this process where no member is known to have one. If the
 // process has none, its program is asked for it. It is called within node.Do.
-func (g *session) offerState() {
-	if r := &g.replica; r.offering && (!r.lacking || r.arrived != nil) {
-		g.sendOffer(r.election.View(), lifecycle.HasState)
+func (r *replica) offerState() {
+	if r.offering && (!r.lacking || r.arrived != nil) {
+		r.sendOffer(r.election.View(), lifecycle.HasState)
 	}
 }
 
 // sendOffer makes an offer to the lowest rank, unless there is another view meanwhile.
-func (g *session) sendOffer(view, number uint64) {
-	r := &g.replica
-	if v := g.machine.View(); r.offering && r.election.View() == view && v.Number == view {
+func (r *replica) sendOffer(view, number uint64) {
+	if v := r.machine.View(); r.offering && r.election.View() == view && v.Number == view {
 		r.offering = false
 		to := v.Members.At(0)
-		g.direct.channel.SendState(to.Rank, to.Incarnation, view, unicast.Offered, wire.AppendUint64(nil, number))
+		r.direct.channel.SendState(to.Rank, to.Incarnation, view, unicast.Offered, wire.AppendUint64(nil, number))
 	}
 }
 
 // takeState takes a state that has arrived, within node.Do. A process needs one.
-func (g *session) takeState(from protocol.Rank, view uint64, s unicast.Status, data []byte) {
-	r := &g.replica
+func (r *replica) takeState(from protocol.Rank, view uint64, s unicast.Status, data []byte) {
 	switch {
-	case g.config.State == nil:
+	case r.config.State == nil:
 	case s == unicast.Offered:
 		d := wire.NewDecoder(data)
 		if m := r.election.Offer(view, from, d.Uint64()); m != nil {
 			if view == member.FirstIncarnation {
-				g.log.Info("the group begins with the state of one member", "view", view, "member", m.Rank)
+				r.log.Info("the group begins with the state of one member", "view", view, "member", m.Rank)
 			} else {
-				g.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
+				r.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
 			}
-			g.direct.channel.SendState(m.Rank, m.Incarnation, view, unicast.Chosen, nil)
+			r.direct.channel.SendState(m.Rank, m.Incarnation, view, unicast.Chosen, nil)
 		}
 	case !r.lacking || r.arrived != nil:
 	case s == unicast.Chosen && view == r.election.View():
 		r.arrived = &snapshot{view: view, own: true}
 	case s == unicast.Chosen:
 	case s != unicast.OK:
-		g.end(&StateError{From: int(from), View: view, Err: errors.New(string(data))})
+		r.end(&StateError{From: int(from), View: view, Err: errors.New(string(data))})
 	default:
 		r.arrived = &snapshot{from: from, view: view, data: data}
 	}
@@ -172,89 +170,89 @@ func (g *session) takeState(from protocol.Rank, view uint64, s unicast.Status, d
 
 // restoreState gives the program the state, if it has arrived, or asks it for an offer. It
 // reports false if the program has to wait for the state.
-func (g *session) restoreState() bool {
-	if g.config.State == nil || g.replica.since > 0 {
+func (r *replica) restoreState() bool {
+	if r.config.State == nil || r.since > 0 {
 		return true
 	}
 	var s *snapshot
 	var lacking bool
 	var offering uint64
-	if g.node.Do(func(protocol.Time) {
-		s, lacking = g.replica.arrived, g.replica.lacking
-		if g.replica.offering {
-			offering = g.replica.election.View()
+	if r.node.Do(func(protocol.Time) {
+		s, lacking = r.arrived, r.lacking
+		if r.offering {
+			offering = r.election.View()
 		}
 	}) != nil {
 		return false
 	}
 	switch {
 	case !lacking:
-		g.replica.since = member.FirstIncarnation
+		r.since = member.FirstIncarnation
 		return true
 	case s == nil:
-		g.askOffer(offering)
+		r.askOffer(offering)
 		return false
 	case !s.own:
-		if err := g.config.State.Restore(bytes.NewReader(s.data)); err != nil {
-			g.end(&StateError{From: int(s.from), View: s.view, Err: err})
+		if err := r.config.State.Restore(bytes.NewReader(s.data)); err != nil {
+			r.end(&StateError{From: int(s.from), View: s.view, Err: err})
 			return false
 		}
 	}
-	g.replica.since = s.view
-	return g.node.Do(func(now protocol.Time) {
-		g.replica.lacking, g.replica.arrived = false, nil
-		g.announceCurrent()
-		g.progress.Complete(g.replica.first)
-		g.wakeTopics()
-		g.changed.Notify()
-		g.machine.SetSynced(now)
+	r.since = s.view
+	return r.node.Do(func(now protocol.Time) {
+		r.lacking, r.arrived = false, nil
+		r.receiver.announceCurrent()
+		r.receiver.progress.Complete(r.first)
+		r.receiver.wakeTopics()
+		r.changed.Notify()
+		r.machine.SetSynced(now)
 	}) == nil
 }
 
 // askOffer asks the program for its offer in a view; 0: there is no need.
-func (g *session) askOffer(view uint64) {
+func (r *replica) askOffer(view uint64) {
 	if view == 0 {
 		return
 	}
 	number := uint64(0)
-	if o, ok := g.config.State.(StateOffer); ok {
+	if o, ok := r.config.State.(StateOffer); ok {
 		number = min(o.OfferState(), lifecycle.HasState-1)
 	}
-	_ = g.node.Do(func(protocol.Time) { g.sendOffer(view, number) })
+	_ = r.node.Do(func(protocol.Time) { r.sendOffer(view, number) })
 }
 
 // forProgram reports whether the program gets an item from Messages or OnMessage. The others are
 // messages that the state has, and markers that it handles.
-func (g *session) forProgram(i *item) bool {
+func (r *replica) forProgram(i *item) bool {
 	switch {
 	case i.current:
-		g.config.OnCurrent()
+		r.config.OnCurrent()
 		return false
-	case i.begins && g.config.State == nil:
-		if v := g.takeView(i.View); v != nil {
-			g.config.OnView(*v)
+	case i.begins && r.config.State == nil:
+		if v := r.takeView(i.View); v != nil {
+			r.config.OnView(*v)
 		}
 		return false
 	case i.begins:
-		g.provideState(i.View)
+		r.provideState(i.View)
 		return false
 	}
-	return g.config.State == nil || i.Direct || i.gap != nil || i.View >= g.replica.since
+	return r.config.State == nil || i.Direct || i.gap != nil || i.View >= r.since
 }
 
 // takeKept returns a view that was kept for when the program comes to it, or nil.
-func (g *session) takeKept(number uint64) (v *membership.View) {
-	_ = g.node.Do(func(protocol.Time) {
-		v = g.replica.views[number]
-		delete(g.replica.views, number)
+func (r *replica) takeKept(number uint64) (v *membership.View) {
+	_ = r.node.Do(func(protocol.Time) {
+		v = r.views[number]
+		delete(r.views, number)
 	})
 	return v
 }
 
 // takeView returns a view that begins, for the program, or nil if it was of a membership that
 // has ended.
-func (g *session) takeView(number uint64) *View {
-	if v := g.takeKept(number); v != nil {
+func (r *replica) takeView(number uint64) *View {
+	if v := r.takeKept(number); v != nil {
 		return viewOf(v)
 	}
 	return nil
@@ -263,9 +261,9 @@ func (g *session) takeView(number uint64) *View {
 // provideState sends the state, where a view begins, to its members that lack it. The
 // member with the lowest rank that has it does so, once to each. If it dies, the view
 // without it makes the next one do so.
-func (g *session) provideState(number uint64) {
-	v := g.takeKept(number)
-	if v == nil || number < g.replica.since {
+func (r *replica) provideState(number uint64) {
+	v := r.takeKept(number)
+	if v == nil || number < r.since {
 		return
 	}
 	var lacking []*membership.Member
@@ -273,39 +271,39 @@ func (g *session) provideState(number uint64) {
 	for _, m := range v.Members.All() {
 		switch {
 		case !m.Synced:
-			if !g.replica.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] {
+			if !r.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] {
 				lacking = append(lacking, m)
 			}
 		case provider == protocol.NoRank:
 			provider = m.Rank
 		}
 	}
-	if provider != g.self.Rank || len(lacking) == 0 {
+	if provider != r.self.Rank || len(lacking) == 0 {
 		return
 	}
-	for c := range g.replica.sent {
+	for c := range r.sent {
 		if !v.Holds(c.Rank, c.Incarnation) {
-			delete(g.replica.sent, c)
+			delete(r.sent, c)
 		}
 	}
-	status, data := g.snapshot()
-	_ = g.node.Do(func(protocol.Time) {
+	status, data := r.snapshot()
+	_ = r.node.Do(func(protocol.Time) {
 		for _, m := range lacking {
-			g.replica.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] = true
-			g.direct.channel.SendState(m.Rank, m.Incarnation, number, status, data)
+			r.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] = true
+			r.direct.channel.SendState(m.Rank, m.Incarnation, number, status, data)
 		}
 	})
 }
 
 // snapshot has the program write its state.
-func (g *session) snapshot() (unicast.Status, []byte) {
+func (r *replica) snapshot() (unicast.Status, []byte) {
 	var b bytes.Buffer
-	err := g.config.State.Snapshot(&b)
+	err := r.config.State.Snapshot(&b)
 	if err == nil {
-		err = g.direct.tooLongDirect(b.Len())
+		err = r.direct.tooLongDirect(b.Len())
 	}
 	if err != nil {
-		g.log.Error("no snapshot", "error", err)
+		r.log.Error("no snapshot", "error", err)
 		text := err.Error()
 		return unicast.Failed, []byte(text[:min(len(text), maxErrorText)])
 	}

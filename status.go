@@ -163,7 +163,7 @@ func (g *session) status() Status {
 		s.Peers = g.peerList(now)
 		s.History = append(s.History, g.faults.history...)
 		s.Queues, s.Stats = Queues(g.stream.Queues()), g.stats()
-		s.Stuck = g.stuckConsumers(now)
+		s.Stuck = g.consumers.stuckConsumers(now)
 	})
 	if err != nil {
 		s.Time, s.View, s.Members = time.Now(), g.view.Load().Number, g.Size()
@@ -225,8 +225,8 @@ func (g *session) peerStatus(m *membership.Member, s stream.PeerState) PeerStatu
 	if n.Heard > 0 {
 		p.LastHeard = g.node.Wall(n.Heard)
 	}
-	if g.queued != nil {
-		p.QueuedBytes += g.queued(m.Rank)
+	if g.network.queued != nil {
+		p.QueuedBytes += g.network.queued(m.Rank)
 	}
 	if !g.machine.Static() {
 		p.Since = g.candidates.admittedAt(m)

@@ -33,8 +33,8 @@ type Subscription struct {
 
 // enrollment is a subscription in one membership.
 type enrollment struct {
-	session *session
-	id      uint64
+	receiver *receiver
+	id       uint64
 }
 
 // topics are the subscriptions of a group, over all its memberships.
@@ -83,7 +83,7 @@ func (g *Group) Subscribe(name string) (*Subscription, error) {
 	}
 	t := g.newSubscription(name, false)
 	s = g.session()
-	if s.node.Do(func(protocol.Time) { s.subscribe(t, nil) }) != nil && g.Err() != nil {
+	if s.node.Do(func(protocol.Time) { s.receiver.subscribe(t, nil) }) != nil && g.Err() != nil {
 		return nil, s.wrap("subscribe", ErrClosed)
 	} // otherwise the next membership adds it
 	g.topics.list = append(g.topics.list, t)
@@ -97,11 +97,11 @@ func (g *Group) newSubscription(name string, given bool) *Subscription {
 
 // subscribe subscribes in this membership. It is called within node.Do, or before the member
 // begins.
-func (g *session) subscribe(t *Subscription, gap *GapError) {
-	id := g.machine.Subscribe(t.name)
-	g.topics[id] = t
-	t.progress.Begin(g.view.Load().Number, gap != nil, false)
-	t.at.Store(&enrollment{g, id})
+func (r *receiver) subscribe(t *Subscription, gap *GapError) {
+	id := r.machine.Subscribe(t.name)
+	r.topics[id] = t
+	t.progress.Begin(r.view.Load().Number, gap != nil, false)
+	t.at.Store(&enrollment{r, id})
 }
 
 // BroadcastTopic broadcasts data to a topic: like [Group.Broadcast], in one order with all
@@ -147,7 +147,7 @@ func (t *Subscription) Messages(ctx context.Context) iter.Seq2[Message, error] {
 				return
 			}
 			t.progress.done(&i)
-			t.group.session().noteProcessed()
+			t.group.session().consumers.noteProcessed()
 		}
 	}
 }
@@ -158,10 +158,10 @@ func (t *Subscription) next(ctx context.Context) (item, bool) {
 	for !t.isClosed() {
 		s := t.group.session()
 		if i, ok := t.prefetched.Next(); ok {
-			s.received.Add(1)
+			s.receiver.received.Add(1)
 			return i, true
 		}
-		err := s.receive(ctx, &t.prefetched, t.arrived, func(now protocol.Time) bool {
+		err := s.receiver.receive(ctx, &t.prefetched, t.arrived, func(now protocol.Time) bool {
 			return t.isClosed() || t.prefetch(now)
 		})
 		if err != nil && !t.group.goesOn(ctx, s, &t.prefetched, t.closed) {
@@ -185,16 +185,16 @@ func (t *Subscription) isClosed() bool {
 // another goroutine that receives may take them.
 func (t *Subscription) prefetch(now protocol.Time) bool {
 	at := t.at.Load()
-	g := at.session
-	if g.replica.lacking {
+	r := at.receiver
+	if r.replica.lacking {
 		return false
 	}
-	filled := t.prefetched.Fill(func() { g.machine.DeliverTopicEach(now, at.id, prefetch.Count, t.prefetched.add) })
-	left := g.stream.PendingTopic(at.id) > 0
+	filled := t.prefetched.Fill(func() { r.machine.DeliverTopicEach(now, at.id, prefetch.Count, t.prefetched.add) })
+	left := r.stream.PendingTopic(at.id) > 0
 	if left {
 		notify.Signal(t.arrived)
 	}
-	drained := g.config.State == nil && !left
+	drained := r.config.State == nil && !left
 	t.prefetched.Drained.Store(drained)
 	return filled || drained
 }
@@ -202,11 +202,11 @@ func (t *Subscription) prefetch(now protocol.Time) bool {
 // handOver gives a sign to those who receive, as that of the group does.
 func (t *Subscription) handOver(now protocol.Time) {
 	at := t.at.Load()
-	if g, p := at.session, &t.prefetched; p.Drained.Load() {
-		if !g.stream.Withholding() {
-			p.Fill(func() { g.machine.DeliverTopicEach(now, at.id, prefetch.Count, p.add) })
+	if r, p := at.receiver, &t.prefetched; p.Drained.Load() {
+		if !r.stream.Withholding() {
+			p.Fill(func() { r.machine.DeliverTopicEach(now, at.id, prefetch.Count, p.add) })
 		}
-		p.Drained.Store(g.stream.PendingTopic(at.id) == 0)
+		p.Drained.Store(r.stream.PendingTopic(at.id) == 0)
 	}
 	notify.Signal(t.arrived)
 }
@@ -224,7 +224,7 @@ func (t *Subscription) Close() error {
 	s := g.session()
 	_ = s.node.Do(func(now protocol.Time) { // otherwise the membership has ended, and the subscription with it
 		id := t.at.Load().id
-		delete(s.topics, id)
+		delete(s.receiver.topics, id)
 		s.machine.Unsubscribe(now, id)
 	})
 	t.prefetched.Drop()
@@ -235,8 +235,8 @@ func (t *Subscription) Close() error {
 
 // wakeTopics gives a sign to those who receive from any subscription. It is called within
 // node.Do.
-func (g *session) wakeTopics() {
-	for _, t := range g.topics {
+func (r *receiver) wakeTopics() {
+	for _, t := range r.topics {
 		notify.Signal(t.arrived)
 	}
 }

@@ -144,14 +144,14 @@ func (g *Group) View() View {
 }
 
 // View returns the current view of a membership.
-func (g *session) View() View {
-	v, shown := g.view.Load(), g.shown.Load()
+func (c *core) View() View {
+	v, shown := c.view.Load(), c.shown.Load()
 	if shown == nil || shown.Number != v.Number {
 		shown = viewOf(v)
-		g.shown.Store(shown)
+		c.shown.Store(shown)
 	}
 	view := *shown
-	if lost := g.quorumErr.Load(); lost != nil && lost.View == view.Number {
+	if lost := c.quorumErr.Load(); lost != nil && lost.View == view.Number {
 		view.Err = lost
 	}
 	return view
@@ -207,10 +207,10 @@ func (g *session) installView(v *membership.View) {
 	for gone := range before.Members.Since(v.Members) {
 		g.node.Forget(gone.Rank)
 	}
-	g.detection.Watch(v, g.elsewhere.Address)
+	g.detection.Watch(v, g.network.elsewhere.Address)
 	g.direct.channel.Install(v)
 	g.catchUp.Installed(v)
-	g.checkState(v)
+	g.replica.checkState(v)
 	g.faults.logView(g.faults.noteView(v, before.Members))
 	if v.Version > before.Version {
 		g.log.Info("protocol version raised", "view", v.Number, "version", v.Version)
@@ -290,16 +290,16 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 // setPeers tells the transport which processes are members; before are those that it
 // knows.
 func (g *session) setPeers(v *membership.View, before membership.Members) {
-	if g.roster != nil {
-		g.roster.SetView(detection.Roster(v, g.elsewhere.Address))
+	if g.network.roster != nil {
+		g.network.roster.SetView(detection.Roster(v, g.network.elsewhere.Address))
 		return
 	}
-	if g.addresses == nil {
+	if g.network.addresses == nil {
 		return
 	}
 	for m := range v.Members.Since(before) {
 		if m.Rank != g.self.Rank {
-			g.addresses.SetPeer(m.Rank, g.elsewhere.Address(m))
+			g.network.addresses.SetPeer(m.Rank, g.network.elsewhere.Address(m))
 		}
 	}
 }
