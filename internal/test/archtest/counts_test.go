@@ -15,20 +15,25 @@ import (
 // Counts of what has grown too large. Each may only shrink: whoever makes one smaller
 // lowers its limit.
 const (
-	maxRootFiles     = 25
-	maxGroupFields   = 20
-	maxConfigMethods = 3
-	maxFields        = 30 // of a struct of a protocol
+	maxRootFiles      = 25
+	maxGroupFields    = 20
+	maxSessionFields  = 35 // with those of the structs that it embeds
+	maxSessionMethods = 36 // with theirs
+	maxConfigMethods  = 3
+	maxFields         = 30 // of a struct of a protocol
 )
 
 func TestWhatIsTooLargeShrinks(t *testing.T) {
 	fsys := os.DirFS("../../..")
 	root := parsed(t, fsys, ".")
-	t.Logf("root: %d files, Group: %d fields, session: %d fields, Config: %d methods", len(root), structs(root)["Group"], structs(root)["session"], methods(root, "Config"))
+	sessionMethods, sessionFields := sizeOf(root, "session")
+	t.Logf("root: %d files, Group: %d fields, session: %d fields and %d methods, Config: %d methods",
+		len(root), structs(root)["Group"], sessionFields, sessionMethods, methods(root, "Config"))
 	for what, count := range map[string][2]int{
 		"files of the root package": {len(root), maxRootFiles},
 		"fields of Group":           {structs(root)["Group"], maxGroupFields},
-		"fields of session":         {structs(root)["session"], maxGroupFields}, // what was Group's
+		"fields of session":         {sessionFields, maxSessionFields}, // its parts have types of their own
+		"methods of session":        {sessionMethods, maxSessionMethods},
 		"methods of Config":         {methods(root, "Config"), maxConfigMethods},
 	} {
 		if count[0] > count[1] || count[0] == 0 {
@@ -85,6 +90,35 @@ func structs(files []*ast.File) map[string]int {
 		})
 	}
 	return counts
+}
+
+// sizeOf counts the methods and the fields of a struct, with those of the structs that it embeds.
+func sizeOf(files []*ast.File, of string) (allMethods, fields int) {
+	allMethods = methods(files, of)
+	for _, f := range fieldsOfStruct(files, of) {
+		if len(f.Names) > 0 {
+			fields += len(f.Names)
+			continue
+		}
+		m, n := sizeOf(files, receiver(f.Type))
+		allMethods, fields = allMethods+m, fields+max(n, 1)
+	}
+	return allMethods, fields
+}
+
+// fieldsOfStruct returns the fields of a struct, or none if the package has no such struct.
+func fieldsOfStruct(files []*ast.File, of string) (fields []*ast.Field) {
+	for _, f := range files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == of {
+				if s, ok := spec.Type.(*ast.StructType); ok {
+					fields = s.Fields.List
+				}
+			}
+			return true
+		})
+	}
+	return fields
 }
 
 // methods counts those of a type and of pointers to it.

@@ -175,20 +175,10 @@ func literal(e ast.Expr) string {
 }
 
 // fieldsOf returns the exported fields of a type.
-func fieldsOf(files []*ast.File, of string) (fields []*ast.Field) {
-	for _, file := range files {
-		ast.Inspect(file, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.Name == of {
-				if s, ok := spec.Type.(*ast.StructType); ok {
-					fields = slices.DeleteFunc(slices.Clone(s.Fields.List), func(f *ast.Field) bool {
-						return len(f.Names) > 0 && !f.Names[0].IsExported()
-					})
-				}
-			}
-			return true
-		})
-	}
-	return fields
+func fieldsOf(files []*ast.File, of string) []*ast.Field {
+	return slices.DeleteFunc(slices.Clone(fieldsOfStruct(files, of)), func(f *ast.Field) bool {
+		return len(f.Names) > 0 && !f.Names[0].IsExported()
+	})
 }
 
 // adjacent reports whether no line is between two fields.
