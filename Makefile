@@ -10,7 +10,7 @@ BENCH ?= .
 .DEFAULT_GOAL := help
 
 # The main targets, which have ## before their description, by group. Others have #:
-GROUPS := Build: build install sql bindings packages site; Check a change: ci test lint fmt api fuzz; Test at length: full soak simulate schedules verify mutants trouble sqlfuzz torch-test kubernetes; Measure: bench figures
+GROUPS := Build: build install sql bindings packages site; Check a change: ci test lint fmt api fuzz; Test at length: full soak simulate schedules verify mutants faults sqlfuzz torch-test kubernetes; Measure: bench figures
 
 .PHONY: help
 help: ## list the main targets; ALL=1 lists all
@@ -213,12 +213,12 @@ holes: #: plant holes in members and agents, and see that each "no" of the secur
 flood: #: flood members and candidates with 20,000 hellos and 3,000 join requests in each setting, and print figures as JSON
 	PLEACH_FULL=1 go test -count=1 -timeout 10m -run SecurityFlood -v ./agent/test/security
 
-TROUBLE ?= 60
+FAULT_SECONDS ?= 60
 
-.PHONY: trouble
-trouble: ## put groups under ordinary trouble, TROUBLE seconds each (default: 60), and print figures
-	PLEACH_FULL=1 PLEACH_SECONDS=$(TROUBLE) PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
-		go test -count=1 -timeout 0 -v ./internal/test/trouble
+.PHONY: faults
+faults: ## test groups under faults, FAULT_SECONDS seconds each (default: 60), and print figures
+	PLEACH_FULL=1 PLEACH_SECONDS=$(FAULT_SECONDS) PLEACH_ROUNDS=20 PLEACH_JOINS=1000 PLEACH_MINUTES=10 \
+		go test -count=1 -timeout 0 -v ./internal/test/faults
 
 .PHONY: agents
 agents: #: stop and kill agents among 50, 16 of them on hosts of their own, and try the guides as printed

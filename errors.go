@@ -188,10 +188,10 @@ func (g *session) updateState() {
 		g.direct.channel.FailUnreachable(g.machine.Unreachable(), lost)
 		g.direct.room.Notify()
 	case membership.Evicted:
-		g.forgetSeat()
+		g.forgetVote()
 		g.endEvicted(err)
 	case membership.Left:
-		g.forgetSeat()
+		g.forgetVote()
 		if g.machine.TooSlow() {
 			g.end(ErrTooSlow)
 		}

@@ -117,7 +117,7 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Recovery.Replace, Place: saved, Former: s.former,
 			NewNonce: newNonce, Speaks: speaks, Settings: compare,
 		},
-		Client: clientOf(c), Listener: listener, Folder: s.data, Heartbeat: heartbeatTimes(c), SharedBytes: max(0, c.Limits.SharedBytes),
+		Client: clientOf(c), Listener: listener, DataDir: s.data, Heartbeat: heartbeatTimes(c), SharedBytes: max(0, c.Limits.SharedBytes),
 		Verify: func(v *membership.View, claim tcp.Claim) error { return verifyClaim(c, v, claim) },
 	})
 	if err != nil {

@@ -123,7 +123,7 @@ func (g *session) abort(ctx context.Context) error {
 		}
 		err = <-closed
 		g.end(ErrClosed)
-		g.vote.Folder.Close()
+		g.vote.Dir.Close()
 	})
 	return err
 }
@@ -162,10 +162,10 @@ func (g *session) stuck() error {
 	return &StuckError{}
 }
 
-// forgetSeat saves that this process is no longer a member, within node.Do.
-func (g *session) forgetSeat() {
+// forgetVote saves that this process is no longer a member, within node.Do.
+func (g *session) forgetVote() {
 	v := g.view.Load()
-	if err := g.vote.Folder.Leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
+	if err := g.vote.Dir.Leave(v, g.machine.DecisionsUpTo(v.Number)); err != nil {
 		g.log.Warn("cannot save that this process is no longer a member", "cause", err)
 	}
 }

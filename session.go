@@ -32,7 +32,7 @@ import (
 type session struct {
 	*core
 	group     *Group
-	vote      datadir.Vote // its Folder is nil if the vote is not saved
+	vote      datadir.Vote // its Dir is nil if the vote is not saved
 	network   network
 	detection *detection.Detection // nil: the group is static
 	catchUp   *catchup.Driver
@@ -147,7 +147,7 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 		g.self.Incarnation = uint64(time.Now().UnixNano())
 	}
 	g.agreed.initLimit(s)
-	g.vote = datadir.Vote{Folder: s.data, Logger: g.log, Saved: g.saved}
+	g.vote = datadir.Vote{Dir: s.data, Logger: g.log, Saved: g.saved}
 	g.network.addresses, _ = s.transport.(transport.AddressBook)
 	g.network.elsewhere = s.elsewhere
 	g.network.roster, _ = s.transport.(transport.Roster)
@@ -221,7 +221,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 			g.log.Warn("leaving: "+why, "for", time.Duration(after))
 		},
 	}
-	if g.vote.Folder != nil {
+	if g.vote.Dir != nil {
 		c.Save = g.vote.Save
 	}
 	return c
@@ -242,7 +242,7 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 	g.setPeers(&s.view, membership.Members{})
 	c.Watcher, c.HandleRequest = g.detection.Watcher(g.removed, early), g.requests.handleRequest
 	g.node = node.New(c)
-	err := g.vote.Folder.Begin(membership.NewSeat(s.self, s.view, s.decisions), 0)
+	err := g.vote.Dir.Begin(membership.NewSavedVote(s.self, s.view, s.decisions), 0)
 	if err == nil {
 		err = g.detection.Start(&s.view, g.network.elsewhere.Address, g.handleReport)
 	}

@@ -79,14 +79,14 @@ type initialState struct {
 	seeds     []string                        // where else processes may look for the group
 	current   atomic.Pointer[membership.View] // the group's, once there is one
 
-	candidate *tcp.Candidate   // what it was before, if it has joined
-	former    *membership.Seat // the view that the process before was no longer in; nil: none
-	data      *datadir.Folder  // where it saves its vote; nil: it does not
+	candidate *tcp.Candidate        // what it was before, if it has joined
+	former    *membership.SavedVote // the view that the process before was no longer in; nil: none
+	data      *datadir.Dir          // where it saves its vote; nil: it does not
 }
 
-// open locks the folder of this process, if it has one, and returns the seat that it has. A
+// open locks the folder of this process, if it has one, and returns the restarted voter that it has. A
 // folder that cannot be used is a mistake in the settings, which does not pass.
-func (s *initialState) open(c *Config) (saved *membership.Seat, err error) {
+func (s *initialState) open(c *Config) (saved *membership.SavedVote, err error) {
 	if c.Recovery.DataDir == "" {
 		return nil, nil
 	}

@@ -173,7 +173,7 @@ func (g *session) status() Status {
 			s.LastErrorAt, s.LastError = at, err.Error()
 		}
 	}
-	if at, err := g.vote.Trouble(); err != nil && at.After(s.LastErrorAt) {
+	if at, err := g.vote.LastFailure(); err != nil && at.After(s.LastErrorAt) {
 		s.LastErrorAt, s.LastError = at, err.Error()
 	}
 	s.CertificateExpires = admission.Expiry(g.config.Security.TLS)

@@ -62,7 +62,7 @@ func (j *joinCauses) note(r slog.Record) {
 	switch r.Message {
 	case "looking for the group, or for processes to begin it with":
 		j.progress = attribute(r, "found")
-	case "started again: voting in the old place until the group goes on":
+	case "started again: voting in the old place until a view admits this process":
 		j.progress = "it votes in its old place until the others are back"
 	case "request is retried":
 		j.blame(attribute(r, "member"), attribute(r, "cause"))

@@ -99,7 +99,7 @@ func (c *Config) WithPrivateDataDir() (*Config, error) {
 	if c.DataDir == "" {
 		return c, nil
 	}
-	dir, err := admission.PrivateFolder(c.DataDir)
+	dir, err := admission.PrivateDir(c.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("data-dir: %w", err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // The folder of a socket among everyone's temporary files must be the user's own.
-func TestSharedSocketFolder(t *testing.T) {
+func TestSharedSocketDir(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	dir, uid := sharedDir(), os.Geteuid()

@@ -93,7 +93,7 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.DurationVar(&c.round, "round", 40*time.Second, "how long one group is disturbed")
 	f.Uint64Var(&c.seed, "seed", 1, "the `seed` of the first round; each further one has the next")
 	f.DurationVar(&c.shrinkFor, "shrink", 0, "how long to look for a shorter plan that violates the same rule")
-	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: folders, memory or agents")
+	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: disks, memory or agents")
 	f.IntVar(&c.members, "members", 5, "the `number` of members; rounds of agents have 3 to 5")
 	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"), "the `folder` of histories; those of rounds that were right are removed")
 }

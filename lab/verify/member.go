@@ -37,7 +37,7 @@ func (m *memberConfig) flags(f *flag.FlagSet) {
 	f.StringVar(&m.listen, "listen", "", "address")
 	f.StringVar(&m.seeds, "seeds", "", "addresses of all")
 	f.StringVar(&m.dir, "dir", "", "folder of the round")
-	f.StringVar(&m.kind, "kind", folders, "kind of the round")
+	f.StringVar(&m.kind, "kind", disks, "kind of the round")
 	f.IntVar(&m.expect, "expect", 0, "number of members")
 	f.Uint64Var(&m.seed, "seed", 0, "seed of the clients")
 }
@@ -46,7 +46,7 @@ func (m *memberConfig) flags(f *flag.FlagSet) {
 type member struct {
 	memberConfig
 	group   *pleach.Group
-	shards  *shard.Shards       // in a round of folders
+	shards  *shard.Shards       // in a round with disks
 	replica *replicated.Replica // in a round of memory
 	do      func(ctx context.Context, r request) (string, error)
 	pause   time.Duration // between two calls of do by a client

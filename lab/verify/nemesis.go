@@ -50,7 +50,7 @@ const killAll = "kill all"
 // the state is in memory, the death of a majority ends the group: there, kill takes a minority.
 func faults() []fault {
 	stop, resume, kill, start := each(signalled(syscall.SIGSTOP)), each(signalled(syscall.SIGCONT)), each((*round).kill), each((*round).start)
-	own, kept, members, all := []string{memory}, []string{folders}, []string{folders, memory}, []string{folders, memory, agents}
+	own, kept, members, all := []string{memory}, []string{disks}, []string{disks, memory}, []string{disks, memory, agents}
 	return []fault{
 		{name: "kill", hosts: 3, most: 3 * time.Second, kinds: kept, begin: kill, end: start},
 		{name: killMinority, hosts: 2, most: 3 * time.Second, kinds: own, begin: kill, end: start},

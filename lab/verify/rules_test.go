@@ -109,18 +109,18 @@ func TestGroupsAfterPlannedStops(t *testing.T) {
 		}
 		h = append(h, second)
 	}
-	if v := check(h, folders, stop, new(summary)); len(v) > 0 {
+	if v := check(h, disks, stop, new(summary)); len(v) > 0 {
 		t.Errorf("%v", v)
 	}
 	find(h[4], evServe, 0).Token = 2
-	if v := check(h, folders, nil, new(summary)); !slices.ContainsFunc(v, func(v violation) bool { return v.rule == "tokens rise" }) {
+	if v := check(h, disks, nil, new(summary)); !slices.ContainsFunc(v, func(v violation) bool { return v.rule == "tokens rise" }) {
 		t.Errorf("tokens fall: %v", v)
 	}
 }
 
 // Every rule finds what violates it, and nothing in histories that are right.
 func TestRules(t *testing.T) {
-	if v := check(right(), folders, nil, new(summary)); len(v) > 0 {
+	if v := check(right(), disks, nil, new(summary)); len(v) > 0 {
 		t.Fatalf("right histories: %v", v)
 	}
 	for rule, contradict := range map[string]func(h []*history){
@@ -144,7 +144,7 @@ func TestRules(t *testing.T) {
 	} {
 		h := right()
 		contradict(h)
-		found := check(h, folders, nil, new(summary))
+		found := check(h, disks, nil, new(summary))
 		if !slices.ContainsFunc(found, func(v violation) bool { return v.rule == rule }) {
 			t.Errorf("%s: not found, but %v", rule, found)
 		}
@@ -176,7 +176,7 @@ func TestUnansweredWrites(t *testing.T) {
 		h := right()
 		h[2].events = append(h[2].events, Event{Type: evCall, At: 9, Op: 9, Key: 3, Write: true, Value: "y"})
 		find(h[0], evReturn, 1).Value = value
-		if v := check(h, folders, nil, new(summary)); len(v) > 0 {
+		if v := check(h, disks, nil, new(summary)); len(v) > 0 {
 			t.Errorf("read %q: %v", value, v)
 		}
 	}

@@ -15,13 +15,13 @@ import (
 
 // The kinds of rounds.
 const (
-	folders = "folders" // members have data folders; broadcasts, and registers that have owners
-	memory  = "memory"  // members have a state in memory; registers, a queue and locks in one order
-	agents  = "agents"  // agents keep keys, and are restarted one at a time
+	disks  = "disks"  // members have data directories; broadcasts, and registers that have owners
+	memory = "memory" // members have a state in memory; registers, a queue and locks in one order
+	agents = "agents" // agents keep keys, and are restarted one at a time
 )
 
 // kindOf returns the kind of a seed's round: they take turns.
-func kindOf(seed uint64) string { return []string{agents, folders, memory}[seed%3] }
+func kindOf(seed uint64) string { return []string{agents, disks, memory}[seed%3] }
 
 // summary counts what was run and found.
 type summary struct {
@@ -203,7 +203,7 @@ func (r *round) play() (group, job []*history, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.kind == folders {
+	if r.kind == disks {
 		job, err = r.playJob()
 	}
 	return group, job, err

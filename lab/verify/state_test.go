@@ -93,7 +93,7 @@ func TestVacantLocks(t *testing.T) {
 // Plans follow from the seed, keep to the time and to the faults of their kind, and survive being
 // written.
 func TestPlans(t *testing.T) {
-	for _, kind := range []string{folders, memory} {
+	for _, kind := range []string{disks, memory} {
 		seen := map[string]bool{}
 		for seed := range uint64(200) {
 			plan := newPlan(rand.New(rand.NewPCG(seed, 0)), kind, 5, 40*time.Second)
@@ -119,7 +119,7 @@ func TestPlans(t *testing.T) {
 
 // A plan is shrunk to the actions without which its rule is not violated.
 func TestShrink(t *testing.T) {
-	plan := newPlan(rand.New(rand.NewPCG(1, 0)), folders, 5, 40*time.Second)
+	plan := newPlan(rand.New(rand.NewPCG(1, 0)), disks, 5, 40*time.Second)
 	plan = append(plan, action{Fault: "first"}, action{Fault: "between"}, action{Fault: "second"})
 	runs := 0
 	run := func(plan []action) error {

@@ -9,9 +9,9 @@ import (
 	"runtime"
 )
 
-// CheckFolder returns an error if other users of the host can replace the files of a directory:
+// CheckDir returns an error if other users of the host can replace the files of a directory:
 // it belongs to one of them, or all of them can write to it.
-func CheckFolder(path string) error {
+func CheckDir(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" {
 		return err
@@ -25,12 +25,12 @@ func CheckFolder(path string) error {
 // privateName is the directory that a process makes in a volume that all users can write to.
 const privateName = "pleach"
 
-// PrivateFolder returns the directory in which a process keeps its data, given the one that is
+// PrivateDir returns the directory in which a process keeps its data, given the one that is
 // configured. That is the same one, unless all users of the host can write to it, as to the
 // volumes that the provisioners of kind and k3s make: then it is a directory in it that only
 // this user can read or change, which is made if it is not there. Nothing else is written. A
 // directory that belongs to another user is an error.
-func PrivateFolder(path string) (string, error) {
+func PrivateDir(path string) (string, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

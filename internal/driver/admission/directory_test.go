@@ -10,7 +10,7 @@ import (
 
 // A volume of mode 0777 has a private directory inside, and nothing else is written to it. Links
 // and directories of other users in its place are refused (cases 82 and 97).
-func TestPrivateFolder(t *testing.T) {
+func TestPrivateDir(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes say nothing")
 	}
@@ -25,15 +25,15 @@ func TestPrivateFolder(t *testing.T) {
 		return dir
 	}
 	for _, dir := range []string{volume(0o700), volume(0o755), filepath.Join(t.TempDir(), "new")} {
-		if got, err := PrivateFolder(dir); err != nil || got != dir {
+		if got, err := PrivateDir(dir); err != nil || got != dir {
 			t.Errorf("%s: %s, %v", dir, got, err)
 		}
 	}
 	shared := volume(0o777)
 	for range 2 { // it is made, and used again
-		got, err := PrivateFolder(shared)
-		if err != nil || got != filepath.Join(shared, "pleach") || CheckFolder(got) != nil {
-			t.Errorf("a volume of mode 0777: %s, %v, %v", got, err, CheckFolder(got))
+		got, err := PrivateDir(shared)
+		if err != nil || got != filepath.Join(shared, "pleach") || CheckDir(got) != nil {
+			t.Errorf("a volume of mode 0777: %s, %v, %v", got, err, CheckDir(got))
 		}
 	}
 	if files, err := os.ReadDir(shared); err != nil || len(files) != 1 {
@@ -43,14 +43,14 @@ func TestPrivateFolder(t *testing.T) {
 	if err := os.Symlink(t.TempDir(), filepath.Join(linked, "pleach")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := PrivateFolder(linked); err == nil {
+	if got, err := PrivateDir(linked); err == nil {
 		t.Errorf("a link is followed to %s", got)
 	}
 	loose := volume(0o777)
 	if err := os.Mkdir(filepath.Join(loose, "pleach"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := PrivateFolder(loose); err == nil {
+	if got, err := PrivateDir(loose); err == nil {
 		t.Errorf("%s has mode 0755, and is taken", got)
 	}
 	if os.Geteuid() != 0 {
@@ -60,8 +60,8 @@ func TestPrivateFolder(t *testing.T) {
 	if err := os.Chown(foreign, 65534, 65534); err != nil {
 		t.Fatal(err)
 	}
-	for _, check := range []func(string) error{CheckFolder, func(path string) error {
-		_, err := PrivateFolder(path)
+	for _, check := range []func(string) error{CheckDir, func(path string) error {
+		_, err := PrivateDir(path)
 		return err
 	}} {
 		if err := check(foreign); err == nil || !strings.Contains(err.Error(), "user 65534") {

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// lock fails: two processes with one folder could vote twice.
+// lock fails: two processes that share a directory could vote twice.
 func lock(*os.File) error { return errors.New("this system has no lock for it") }

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// slowSave is how long saving may take until it is told.
+// slowSave is the duration after which a save is logged as slow.
 const slowSave = time.Second
 
-// Vote is what a member saves while it goes on. A member does not vote before its state is
-// saved, so it is told what keeps it from that.
+// Vote saves the vote of a running member. A member does not vote before its state is saved,
+// so Vote logs and records what delays or prevents saving.
 type Vote struct {
-	Folder *Folder
+	Dir    *Dir
 	Logger *slog.Logger
-	// Saved is called when a state is saved, or with why it is not.
+	// Saved is called after each save, with its error.
 	Saved func(error)
 
-	trouble atomic.Pointer[trouble] // the last one; nil: none
+	failure atomic.Pointer[failure] // the last failure; nil: none
 }
 
-// trouble is why a member could not vote.
-type trouble struct {
+// failure is a reason for which a member could not vote.
+type failure struct {
 	at  time.Time
 	err error
 }
 
-// Save saves a state beside the member.
+// Save saves a state in the background.
 func (v *Vote) Save(state []byte, sync bool) {
 	began := time.Now()
 	slow := time.AfterFunc(slowSave, func() {
-		v.note(fmt.Errorf("the disk is slow: saving has begun at %s and goes on", began.Format(time.TimeOnly)))
+		v.note(fmt.Errorf("the disk is slow: saving began at %s and has not finished", began.Format(time.TimeOnly)))
 	})
-	v.Folder.SaveLater(state, sync, func(err error) {
+	v.Dir.SaveLater(state, sync, func(err error) {
 		slow.Stop()
 		if err != nil {
 			v.note(err)
@@ -44,21 +44,21 @@ func (v *Vote) Save(state []byte, sync bool) {
 	})
 }
 
-// sameTrouble is how long after it the same trouble is not logged again.
-const sameTrouble = time.Minute
+// sameFailure is the time for which a failure with the same text is not logged again.
+const sameFailure = time.Minute
 
-// note tells why the member does not vote.
+// note records why the member does not vote, and logs it unless it was logged within sameFailure.
 func (v *Vote) note(err error) {
-	now := &trouble{time.Now(), fmt.Errorf("Config.Recovery.DataDir: %w", err)}
-	last := v.trouble.Swap(now)
-	if last == nil || last.err.Error() != now.err.Error() || now.at.Sub(last.at) > sameTrouble {
-		v.Logger.Warn("this member does not vote before its state is saved", "folder", v.Folder.path, "cause", err)
+	now := &failure{time.Now(), fmt.Errorf("Config.Recovery.DataDir: %w", err)}
+	last := v.failure.Swap(now)
+	if last == nil || last.err.Error() != now.err.Error() || now.at.Sub(last.at) > sameFailure {
+		v.Logger.Warn("this member does not vote before its state is saved", "directory", v.Dir.path, "cause", err)
 	}
 }
 
-// Trouble returns the last trouble with saving, and when it was; nil: there was none.
-func (v *Vote) Trouble() (at time.Time, err error) {
-	if t := v.trouble.Load(); t != nil {
+// LastFailure returns the last failure to save in time, and when it occurred; nil: none.
+func (v *Vote) LastFailure() (at time.Time, err error) {
+	if t := v.failure.Load(); t != nil {
 		return t.at, t.err
 	}
 	return at, nil

@@ -82,7 +82,7 @@ func (p *list) peer(i int) detect.Peer {
 }
 
 // Watcher passes what the transport finds out about processes to the detector of
-// connections and to the member, or to the seat of one. It is a node.Watcher.
+// connections and to the member, or to the restarted voter of one. It is a node.Watcher.
 type Watcher struct {
 	Connections *detect.Connections
 	// Removed, if not nil, is called if a member of a later view does not let this process

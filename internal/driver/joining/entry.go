@@ -34,7 +34,7 @@ type Config struct {
 	lifecycle.Config // Place and Former are those of the folder
 	Client           *client.Client
 	Listener         net.Listener
-	Folder           *datadir.Folder // nil: nothing is saved
+	DataDir          *datadir.Dir // nil: nothing is saved
 	Heartbeat        heartbeat.Config
 	SharedBytes      int // shared with members on the same host, while it votes
 	// Verify returns an error if the other side of a connection must not be the member of
@@ -59,8 +59,8 @@ type entry struct {
 	cancel  context.CancelFunc
 	asking  sync.WaitGroup
 
-	// What the process listens as: a seat, or a candidate.
-	seat      *seat
+	// What the process listens as: a restarted voter, or a candidate.
+	voter     *voter
 	candidate *tcp.Candidate
 	lent      *lentListener // the socket, as it is lent to one of them
 
@@ -73,9 +73,9 @@ type entry struct {
 // members, or begins a group with others, until it is a member. If it does not become one,
 // its listener is closed.
 func Find(ctx context.Context, c Config) (*Place, error) {
-	c.Durable = c.Folder != nil
+	c.Durable = c.DataDir != nil
 	if c.Durable {
-		c.Starts = c.Folder.Starts()
+		c.Starts = c.DataDir.Starts()
 	}
 	l := &entry{Config: c, start: time.Now(), changed: make(chan struct{}, 1), machine: lifecycle.New(c.Config)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
@@ -127,8 +127,8 @@ func (l *entry) run(ctx context.Context) (*Place, error) {
 // interrupted says what the process has waited for in vain.
 func (l *entry) interrupted(ctx context.Context, waiting error) error {
 	switch {
-	case l.seat != nil:
-		return fmt.Errorf("%w: %w", ctx.Err(), l.seat.waiting())
+	case l.voter != nil:
+		return fmt.Errorf("%w: %w", ctx.Err(), l.voter.waiting())
 	case waiting != nil:
 		return fmt.Errorf("%w; %w", ctx.Err(), waiting)
 	}
@@ -137,18 +137,18 @@ func (l *entry) interrupted(ctx context.Context, waiting error) error {
 
 // logWaiting logs what the process waits for, now and then.
 func (l *entry) logWaiting(waiting error) {
-	if waiting != nil && l.Expect > 0 && l.seat == nil && time.Since(l.logged) > logInterval {
+	if waiting != nil && l.Expect > 0 && l.voter == nil && time.Since(l.logged) > logInterval {
 		l.logged = time.Now()
 		l.Client.Logger.Info("looking for the group, or for processes to begin it with", "group", l.Client.Group, "found", waiting)
 	}
 }
 
-// look tells the machine what has become of the seat.
+// look tells the machine what has become of the restarted voter.
 func (l *entry) look() {
-	if l.seat == nil {
+	if l.voter == nil {
 		return
 	}
-	answer, over := l.seat.outcome()
+	answer, over := l.voter.outcome()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -168,18 +168,18 @@ func (l *entry) do(action lifecycle.Action) (_ *Place, err error) {
 		err = l.stand()
 	case lifecycle.Hold:
 		l.rest()
-		if err = l.Folder.Begin(a.Place, a.Candidate.Nonce); err != nil {
+		if err = l.DataDir.Begin(a.Place, a.Candidate.Nonce); err != nil {
 			break
 		}
 		l.lent = lend(l.Listener)
-		l.seat, err = newSeat(l, a.Place, &a.Candidate)
+		l.voter, err = newVoter(l, a.Place, &a.Candidate)
 	case lifecycle.Suspect:
 		l.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Cause: errGone})
 	case lifecycle.Trust:
 		l.report(detect.Report{Rank: a.Rank, Incarnation: a.Incarnation, Alive: true})
 	case lifecycle.Forget:
 		l.Client.Logger.Info("the old place is over: too few of its view can come back", "group", l.Client.Group)
-		err = l.Folder.Save(nil, true)
+		err = l.DataDir.Save(nil, true)
 	case lifecycle.Become:
 		if l.candidate == nil {
 			l.rest()
@@ -194,10 +194,10 @@ func (l *entry) do(action lifecycle.Action) (_ *Place, err error) {
 	return nil, err
 }
 
-// report tells the seat, if there is one, what has become of a member.
+// report tells the restarted voter, if there is one, what has become of a member.
 func (l *entry) report(r detect.Report) {
-	if l.seat != nil {
-		l.seat.report(r)
+	if l.voter != nil {
+		l.voter.report(r)
 	}
 }
 
@@ -215,24 +215,24 @@ func (l *entry) stand() (err error) {
 	return err
 }
 
-// rest ends the seat or the candidate. The socket goes on listening.
+// rest ends the restarted voter or the candidate. The socket goes on listening.
 func (l *entry) rest() {
 	switch {
-	case l.seat != nil:
-		l.seat.close()
+	case l.voter != nil:
+		l.voter.close()
 	case l.candidate != nil:
 		_ = l.candidate.Close()
 	default:
 		return
 	}
-	l.seat, l.candidate = nil, nil
+	l.voter, l.candidate = nil, nil
 	l.lent.giveBack()
 }
 
 // close ends what has not become part of a member.
 func (l *entry) close() {
 	l.cancel()
-	if l.seat != nil {
+	if l.voter != nil {
 		l.rest()
 	} else if l.candidate != nil {
 		l.lent.keep()
@@ -278,7 +278,7 @@ func (l *entry) requested(r control.Request) []byte {
 	return l.machine.Requested(l.now(), r)
 }
 
-// moved says that the seat has installed a view.
+// moved says that the restarted voter has installed a view.
 func (l *entry) moved(v *membership.View, d membership.Decisions) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -292,5 +292,5 @@ func (l *entry) address(m *membership.Member) string {
 	return l.machine.Address(m)
 }
 
-// errGone is why a seat suspects a member whose process has introduced itself.
+// errGone is why a restarted voter suspects a member whose process has introduced itself.
 var errGone = errors.New("its process has not its vote any more")

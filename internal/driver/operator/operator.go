@@ -14,11 +14,11 @@ import (
 	"github.com/pleach-go/pleach/internal/machine/membership"
 )
 
-// interval is how often a member is asked for a new view, and seatTimeout bounds the question
+// interval is how often a member is asked for a new view, and voterTimeout bounds the question
 // whether a process of the old one is there.
 const (
-	interval    = 50 * time.Millisecond
-	seatTimeout = 2 * time.Second
+	interval     = 50 * time.Millisecond
+	voterTimeout = 2 * time.Second
 )
 
 // Client asks the processes of a group.
@@ -75,7 +75,7 @@ func (c *Client) viewToForce(ctx context.Context, address string) (control.ViewR
 		b, err := c.Ask(ctx, address, control.View{})
 		switch {
 		case errors.As(err, new(*control.Restarted)):
-			return c.seatToForce(ctx, address)
+			return c.voterToForce(ctx, address)
 		case err == nil:
 			return control.DecodeView(b)
 		case client.Permanent(err) || ctx.Err() != nil:
@@ -88,9 +88,9 @@ func (c *Client) viewToForce(ctx context.Context, address string) (control.ViewR
 	}
 }
 
-// seatToForce returns the view of a process that was started again. Which others of the
+// voterToForce returns the view of a process that was started again. Which others of the
 // view are there is not known before all were asked.
-func (c *Client) seatToForce(ctx context.Context, address string) (v control.ViewReply, err error) {
+func (c *Client) voterToForce(ctx context.Context, address string) (v control.ViewReply, err error) {
 	i, err := c.Introduction(ctx, address, &control.Question{})
 	if err == nil && i.View == nil {
 		err = errors.New("the process has no place in a view")
@@ -100,7 +100,7 @@ func (c *Client) seatToForce(ctx context.Context, address string) (v control.Vie
 	}
 	v.View, v.Lost = *i.View, &control.Lost{Needed: i.View.Needed()}
 	for _, m := range v.View.Members.All() {
-		timed, cancel := context.WithTimeout(ctx, seatTimeout)
+		timed, cancel := context.WithTimeout(ctx, voterTimeout)
 		if _, err := c.Introduction(timed, m.Address, &control.Question{}); err != nil {
 			v.Lost.Unreachable = append(v.Lost.Unreachable, m.Rank)
 		}

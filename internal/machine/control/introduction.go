@@ -16,8 +16,8 @@ type Role uint8
 const (
 	// Candidate: the process asks to join.
 	Candidate Role = iota
-	// Seated: the process was a member, and votes without its messages.
-	Seated
+	// RestartedVoter: the process was a member, and votes without its messages.
+	RestartedVoter
 	// Member: the process is a member.
 	Member
 )

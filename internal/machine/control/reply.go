@@ -22,7 +22,7 @@ const (
 	Retry              // refused now; the process may ask again
 	Unreachable        // refused now: the candidate was not reached
 	inUse              // refused: a live member has the candidate's ID; an [*InUse] follows
-	restarted          // refused now: the process is the seat of a member; a [*Restarted] follows
+	restarted          // refused now: the process is the restarted voter of a member; a [*Restarted] follows
 	version            // refused: the candidate does not speak the group's protocol version; a [*Version] follows
 	noQuorum           // refused: the other members are too few to decide; a [*NoQuorum] follows
 )

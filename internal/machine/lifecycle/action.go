@@ -24,21 +24,21 @@ type (
 
 // The actions of a [Machine].
 type (
-	// Stand ends the seat, if there is one: the process is a candidate without a vote.
+	// Stand ends the restarted voter, if there is one: the process is a candidate without a vote.
 	Stand struct{}
-	// Hold makes the process the seat of a place, which asks for a view with Candidate in
-	// that place. The nonce of Candidate is saved together with the place, before the seat
+	// Hold makes the process the restarted voter of a place, which asks for a view with Candidate in
+	// that place. The nonce of Candidate is saved together with the place, before the restarted voter
 	// says anything. The driver reports by [Machine.Admitted] and [Machine.Over].
 	Hold struct {
-		Place     *membership.Seat
+		Place     *membership.SavedVote
 		Candidate membership.Member
 	}
-	// Suspect tells the seat that a member of its view cannot vote any more.
+	// Suspect tells the restarted voter that a member of its view cannot vote any more.
 	Suspect struct {
 		Rank        protocol.Rank
 		Incarnation uint64
 	}
-	// Trust tells the seat that a member of its view is there: its process may have come back
+	// Trust tells the restarted voter that a member of its view is there: its process may have come back
 	// where a detector has found it gone.
 	Trust struct {
 		Rank        protocol.Rank

@@ -2,7 +2,7 @@
 // was a member finds its place again.
 //
 // A process with a disk has a place in a view: the member of the view whose nonce the
-// disk has. It holds its place as a seat, and votes for it. When many processes crash
+// disk has. It holds its place as a restarted voter, and votes for it. When many processes crash
 // at once, they come back with places in different views: one that was killed between
 // the decision of a view and its first save knows neither the view nor its own
 // incarnation there. So processes that are no members introduce themselves to each other
@@ -20,7 +20,7 @@
 //
 // Votes of members that have left, or whose disks are lost, do not come back. A process
 // that answers under the ID of a member and has not its nonce shows that. When those
-// that are left cannot decide the next view, the seats of the view wait in vain. They give
+// that are left cannot decide the next view, the restarted voters of the view wait in vain. They give
 // their places up and are candidates like any other, which is as safe as their death.
 //
 // # Driving a Machine
@@ -28,7 +28,7 @@
 // A [Machine] is a process from its start until it is a member: it holds a place, joins
 // members, or begins a group with others. In: [Machine.Replied] for the result of a
 // request, [Machine.Requested] for the request of another process, [Machine.Moved],
-// [Machine.Admitted] and [Machine.Over] for the seat that the driver runs. Out, after each of these and at
+// [Machine.Admitted] and [Machine.Over] for the restarted voter that the driver runs. Out, after each of these and at
 // [Machine.Deadline]: [Machine.Next] until it returns no action. A Machine does no I/O, and
 // is not safe for concurrent use.
 //

@@ -157,12 +157,12 @@ func three(number, nonce uint64) membership.View {
 }
 
 // place returns the place of the process in a view.
-func place(v membership.View) *membership.Seat {
-	return membership.NewSeat(*v.Members.At(0), v, membership.Decisions{})
+func place(v membership.View) *membership.SavedVote {
+	return membership.NewSavedVote(*v.Members.At(0), v, membership.Decisions{})
 }
 
-// seatedDriver is that of a process that holds a place in view 7.
-func seatedDriver(t *testing.T) *driver {
+// restartedDriver is that of a process that holds a place in view 7.
+func restartedDriver(t *testing.T) *driver {
 	d := drive(t, func(c *Config) { c.Place = place(three(7, 50)) })
 	d.expect("a place on the disk", "lifecycle.Hold ")
 	return d

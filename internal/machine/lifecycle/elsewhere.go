@@ -12,7 +12,7 @@ import (
 // A process that is started again may be at another address than the view says, until a view has
 // admitted it. A process that does not know that finds the member gone. A member that lives on while most
 // others are started again elsewhere would suspect them for ever, and with its suspicions there is
-// no quorum. So members learn where seats are, as seats do of each other.
+// no quorum. So members learn where restarted voters are, as restarted voters do of each other.
 
 // Elsewhere has the addresses of members that are not where the view has them. It does not change:
 // a process that learns of another one has another Elsewhere.
@@ -46,7 +46,7 @@ func (e Elsewhere) Met(v *membership.View, unreachable []protocol.Rank, c contro
 	return next, true
 }
 
-// elsewhere returns the members whose seats are not where the view has them. One that the view has
+// elsewhere returns the members whose restarted voters are not where the view has them. One that the view has
 // just admitted is where it says.
 func (m *Machine) elsewhere() Elsewhere {
 	e := make(Elsewhere)

@@ -14,7 +14,7 @@ import (
 const (
 	// joinTimeout bounds a request to join, and findingTimeout one to a group that was
 	// found, whose members are asked in findingRounds. After that the process looks again:
-	// the group may have ended meanwhile, or only have seats.
+	// the group may have ended meanwhile, or only have restarted voters.
 	joinTimeout    = 30_000 * millisecond
 	findingTimeout = 5000 * millisecond
 	findingRounds  = 4

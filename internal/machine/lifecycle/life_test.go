@@ -55,16 +55,16 @@ func TestElection(t *testing.T) {
 	})
 }
 
-// A seat that has moved to a view has votes there: it does not begin in that view again, without
+// A restarted voter that has moved to a view has votes there: it does not begin in that view again, without
 // votes, when another process tells of it.
-func TestSeatThatMovedKeepsItsVotes(t *testing.T) {
-	d := seatedDriver(t)
+func TestRestartedVoterThatMovedKeepsItsVotes(t *testing.T) {
+	d := restartedDriver(t)
 	later := three(8, 50)
 	d.m.Moved(d.now, &later, membership.Decisions{})
-	d.introduce("b:1", of("b", control.Seated, &later, 11))
-	d.expect("a view that the seat has", "lifecycle.Trust ")
+	d.introduce("b:1", of("b", control.RestartedVoter, &later, 11))
+	d.expect("a view that the restarted voter has", "lifecycle.Trust ")
 	latest := three(9, 50)
-	d.introduce("b:1", of("b", control.Seated, &latest, 11))
+	d.introduce("b:1", of("b", control.RestartedVoter, &latest, 11))
 	d.expect("a later view", "lifecycle.Hold ")
 	if got := d.m.place.View.Number; got != 9 {
 		t.Errorf("it holds its place in view %d", got)
@@ -76,9 +76,9 @@ func TestSeatThatMovedKeepsItsVotes(t *testing.T) {
 	}
 }
 
-// A seat whose place is over is a candidate. One that is a candidate already goes on.
+// A restarted voter whose place is over is a candidate. One that is a candidate already goes on.
 func TestPlaceThatIsOver(t *testing.T) {
-	d := seatedDriver(t)
+	d := restartedDriver(t)
 	d.m.Over(d.now)
 	d.settle()
 	d.expect("the place is over", "lifecycle.Stand ")
@@ -116,21 +116,21 @@ func TestLaterViews(t *testing.T) {
 		{"a member has a view with the place", control.Member, stays, "lifecycle.Hold "},
 		{"a member has a view with another process in the place", control.Member, other, "lifecycle.Stand "},
 		{"a member has a view with the same process again", control.Member, again, "lifecycle.Stand "},
-		{"a seat has a view with the place", control.Seated, stays, "lifecycle.Hold "},
-		{"a seat has a view that admits the process", control.Seated, admitted, "lifecycle.Hold "},
+		{"a restarted voter has a view with the place", control.RestartedVoter, stays, "lifecycle.Hold "},
+		{"a restarted voter has a view that admits the process", control.RestartedVoter, admitted, "lifecycle.Hold "},
 		{"a candidate knows a view that admits the process", control.Candidate, admitted, "lifecycle.Hold "},
-		{"a seat has a view with another process in the place", control.Seated, other, "lifecycle.Trust "},
-		{"a seat has the view of the place", control.Seated, three(7, 50), "lifecycle.Trust "},
-		{"a seat has an earlier view", control.Seated, three(6, 50), "lifecycle.Trust "},
+		{"a restarted voter has a view with another process in the place", control.RestartedVoter, other, "lifecycle.Trust "},
+		{"a restarted voter has the view of the place", control.RestartedVoter, three(7, 50), "lifecycle.Trust "},
+		{"a restarted voter has an earlier view", control.RestartedVoter, three(6, 50), "lifecycle.Trust "},
 	} {
-		d := seatedDriver(t)
+		d := restartedDriver(t)
 		d.introduce("b:1", of("b", c.role, &c.view, 11))
 		d.expect(c.what, c.want)
 	}
 }
 
-// A candidate that has met a member lately joins it rather than take a place that a seat knows;
-// unless the seat's view is later, or the member has not been met for a while.
+// A candidate that has met a member lately joins it rather than take a place that a restarted voter knows;
+// unless the restarted voter's view is later, or the member has not been met for a while.
 func TestCandidateJoinsRatherThanTakesAPlace(t *testing.T) {
 	admitted := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))
 	for _, c := range []struct {
@@ -157,7 +157,7 @@ func TestCandidateJoinsRatherThanTakesAPlace(t *testing.T) {
 		if c.after > 0 {
 			d.m.search.joinable = met - c.after
 		}
-		d.introduce("c:1", of("c", control.Seated, &admitted, 12))
+		d.introduce("c:1", of("c", control.RestartedVoter, &admitted, 12))
 		d.expect(c.what, c.want)
 	}
 }
@@ -165,7 +165,7 @@ func TestCandidateJoinsRatherThanTakesAPlace(t *testing.T) {
 // Processes that have lost the nonces of members cannot vote for them. If those that are left
 // cannot decide, the place is given up.
 func TestVotesThatAreLost(t *testing.T) {
-	d := seatedDriver(t)
+	d := restartedDriver(t)
 	d.introduce("b:1", of("b", control.Candidate, nil, 99))
 	if len(d.actions) != 1 || d.actions[0] != (Suspect{1, 1}) {
 		t.Errorf("a process without the nonce of the member: %v", d.actions)
@@ -212,8 +212,8 @@ func TestAnswers(t *testing.T) {
 		return control.Confirm{Candidate: membership.Member{Identity: id, Nonce: nonce}}
 	}
 	request := control.Founding{Request: founding.Request{From: founding.Candidate{ID: "b", Address: "b:1", Nonce: 3}, Expect: 3}}
-	candidate, founder, seat := drive(t, nil), drive(t, func(c *Config) { c.Expect = 3 }), seatedDriver(t)
-	begins := seatedDriver(t)
+	candidate, founder, seat := drive(t, nil), drive(t, func(c *Config) { c.Expect = 3 }), restartedDriver(t)
+	begins := restartedDriver(t)
 	begins.m.Admitted(1, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))})
 	for _, c := range []struct {
 		d       *driver
@@ -228,9 +228,9 @@ func TestAnswers(t *testing.T) {
 		{candidate, "a candidate begins no group", request, "retry"},
 		{founder, "a founder answers", request, "founding a false"},
 		{founder, "a founder is asked for its view", control.View{}, "retry"},
-		{seat, "a seat is asked for its view", control.View{}, "restarted 0 1"},
-		{seat, "a seat confirms nothing", confirm("a", 1), "restarted 0 1"},
-		{seat, "a seat knows a group", request, "founding a true"},
+		{seat, "a restarted voter is asked for its view", control.View{}, "restarted 0 1"},
+		{seat, "a restarted voter confirms nothing", confirm("a", 1), "restarted 0 1"},
+		{seat, "a restarted voter knows a group", request, "founding a true"},
 		{begins, "a process that begins a view", control.View{}, "retry"},
 		{begins, "a process that begins a view knows a group", request, "founding a true"},
 	} {
@@ -255,11 +255,11 @@ func TestIntroductions(t *testing.T) {
 		}
 		return i
 	}
-	d := seatedDriver(t)
+	d := restartedDriver(t)
 	x := control.Contact{ID: "x", Address: "x:1"}
 	i := ask(d, x, 6)
-	if i.Role != control.Seated || i.View == nil || i.View.Number != 7 || !slices.Equal(i.Marks, []uint64{control.Mark("a", 1), control.Mark("a", 50)}) {
-		t.Errorf("a seat: %+v", i)
+	if i.Role != control.RestartedVoter || i.View == nil || i.View.Number != 7 || !slices.Equal(i.Marks, []uint64{control.Mark("a", 1), control.Mark("a", 50)}) {
+		t.Errorf("a restarted voter: %+v", i)
 	}
 	if len(i.Others) != 0 {
 		t.Errorf("the process that asks is told of itself: %v", i.Others)
@@ -269,7 +269,7 @@ func TestIntroductions(t *testing.T) {
 	}
 	d.m.Over(d.now)
 	if i := ask(d, x, 0); i.Role != control.Candidate || i.View == nil || len(i.Marks) != 1 {
-		t.Errorf("a candidate that was a seat: %+v", i)
+		t.Errorf("a candidate that was a restarted voter: %+v", i)
 	}
 	if former := drive(t, func(c *Config) { c.Former = place(three(7, 50)) }); ask(former, x, 0).View == nil {
 		t.Error("a process does not tell of the view that it was in")
@@ -458,12 +458,12 @@ func TestAdmittedElsewhere(t *testing.T) {
 	}
 }
 
-// A seat that a view has admitted begins the view if no member has messages, and enters it
+// A restarted voter that a view has admitted begins the view if no member has messages, and enters it
 // at one that has.
-func TestAdmittedSeat(t *testing.T) {
+func TestAdmittedVoter(t *testing.T) {
 	view := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11), named(2, "c", 9, 12), named(3, "d", 1, 13))
 	begin := func() (*driver, []Ask) {
-		d := seatedDriver(t)
+		d := restartedDriver(t)
 		pending[control.Introduce](d)
 		d.m.Admitted(d.now, &membership.Answer{View: view, Rank: 0})
 		d.settle()
@@ -478,14 +478,14 @@ func TestAdmittedSeat(t *testing.T) {
 	d.reply(asked[0], gone)
 	d.expect("one is dead", "")
 	d.reply(asked[1], Reply{Err: &control.Restarted{Rank: 3, Incarnation: 1}})
-	d.expect("the others are dead, or seats", "lifecycle.Become ")
+	d.expect("the others are dead, or restarted voters", "lifecycle.Become ")
 
 	for _, other := range []control.Restarted{{Rank: 3, Incarnation: 2}, {Rank: 2, Incarnation: 1}} {
 		d, asked = begin()
 		d.reply(asked[0], gone)
 		at := d.now
 		d.reply(asked[1], Reply{Err: &other})
-		d.expect("a seat of another place", "")
+		d.expect("a restarted voter of another place", "")
 		d.pass(at + viewPause)
 		if again := pending[control.View](d); !slices.Equal(addresses(again), []string{"d:1"}) {
 			t.Errorf("it asks %v again", again)
@@ -632,7 +632,7 @@ func TestEnds(t *testing.T) {
 	d := drive(t, nil)
 	d.take()
 	later := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))
-	i := of("b", control.Seated, &later, 11)
+	i := of("b", control.RestartedVoter, &later, 11)
 	asked := pending[control.Introduce](d)
 	d.reply(pending[control.Join](d)[0], admission(viewOf(3, named(4, "a", 3, 1)), 4))
 	d.expect("admitted", "lifecycle.Become ")
@@ -652,7 +652,7 @@ func TestRepliesOfEarlierStages(t *testing.T) {
 	d := drive(t, nil)
 	join := pending[control.Join](d)[0]
 	later := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))
-	d.introduce("s:1", of("b", control.Seated, &later, 11))
+	d.introduce("s:1", of("b", control.RestartedVoter, &later, 11))
 	d.expect("a place", "lifecycle.Stand lifecycle.Hold ")
 	d.reply(join, admission(later, 0))
 	d.reply(Ask{Token: 999}, admission(later, 0))
@@ -662,11 +662,11 @@ func TestRepliesOfEarlierStages(t *testing.T) {
 // A process that has met others asks them where they are now, and finds others through them. It
 // learns nothing from one with its own ID.
 func TestMeets(t *testing.T) {
-	d := seatedDriver(t)
+	d := restartedDriver(t)
 	later := three(8, 50)
-	d.introduce("s:1", of("a", control.Seated, &later, 50))
+	d.introduce("s:1", of("a", control.RestartedVoter, &later, 50))
 	d.expect("a process with the same ID", "")
-	i := of("b", control.Seated, nil, 11)
+	i := of("b", control.RestartedVoter, nil, 11)
 	i.Others = []control.Contact{{ID: "y", Address: "y:1"}}
 	d.introduce("s:1", i)
 	d.expect("a member that has moved", "lifecycle.Trust ")
@@ -682,12 +682,12 @@ func TestMeets(t *testing.T) {
 	}
 }
 
-// A seat that becomes a member knows on where the seats of others are, until those have joined
+// A restarted voter that becomes a member knows on where the restarted voters of others are, until those have joined
 // themselves.
-func TestMemberKnowsWhereSeatsAre(t *testing.T) {
-	d := seatedDriver(t)
+func TestMemberKnowsWhereVotersAre(t *testing.T) {
+	d := restartedDriver(t)
 	for _, id := range []string{"b", "c"} {
-		d.introduce("s:1", of(id, control.Seated, nil, map[string]uint64{"b": 11, "c": 12}[id]))
+		d.introduce("s:1", of(id, control.RestartedVoter, nil, map[string]uint64{"b": 11, "c": 12}[id]))
 		d.expect("a member that has moved", "lifecycle.Trust ")
 	}
 	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11), named(2, "c", 9, 13)), Rank: 0})
@@ -756,7 +756,7 @@ func TestBeginsOnlyWithAQuorumOfVotes(t *testing.T) {
 		d.expect(what, "")
 		switch what {
 		case "has its vote":
-			d.introduce("a:1", of("a", control.Seated, nil, 11))
+			d.introduce("a:1", of("a", control.RestartedVoter, nil, 11))
 		case "has lost its vote":
 			d.introduce("a:1", of("a", control.Candidate, nil, 12))
 			d.expect(what, "lifecycle.Forget lifecycle.Stand ")
@@ -775,10 +775,10 @@ func TestBeginsOnlyWithAQuorumOfVotes(t *testing.T) {
 func TestTwoMembersOfOneAddress(t *testing.T) {
 	b, c := named(1, "b", 1, 11), named(2, "c", 1, 12)
 	c.Address = b.Address
-	d := seatedDriver(t)
+	d := restartedDriver(t)
 	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), b, c, named(3, "d", 1, 13)), Rank: 0})
 	d.settle()
-	d.introduce("c:1", of("c", control.Seated, nil, 12))
+	d.introduce("c:1", of("c", control.RestartedVoter, nil, 12))
 	for i, a := range pending[control.View](d) {
 		d.reply(a, Reply{Err: errors.New("refused"), Gone: i != 1})
 	}
@@ -788,7 +788,7 @@ func TestTwoMembersOfOneAddress(t *testing.T) {
 // A member counts as met for exactly as long as patience.
 func TestPatience(t *testing.T) {
 	admitted := viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))
-	i := of("b", control.Seated, &admitted, 11)
+	i := of("b", control.RestartedVoter, &admitted, 11)
 	for _, late := range []protocol.Time{0, 1} {
 		s := newSearch(control.Contact{ID: "a", Address: "a:1"}, nil)
 		s.hold(nil, 1)

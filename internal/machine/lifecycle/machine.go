@@ -26,10 +26,10 @@ type Config struct {
 	Replace bool
 	// Durable says that the process has a disk, and Place is the place that it has there.
 	Durable bool
-	Place   *membership.Seat
+	Place   *membership.SavedVote
 	// Former, if not nil, has a view that the process before was not in any more: other
 	// processes may want to know it.
-	Former *membership.Seat
+	Former *membership.SavedVote
 	// Settings are compared with those of other processes. If nil, they are not.
 	Settings control.Settings
 	// NewNonce draws a nonce.
@@ -44,7 +44,7 @@ const (
 	askTimeout  = 2000 * millisecond
 	viewTimeout = 500 * millisecond
 	// enterTimeout bounds how long a process asks the members of a view that has admitted
-	// it to let it in. After that it holds its place as a seat: no member may be left.
+	// it to let it in. After that it holds its place as a restarted voter: no member may be left.
 	enterTimeout = 2000 * millisecond
 )
 
@@ -66,8 +66,8 @@ type Machine struct {
 	now    protocol.Time
 
 	stage    stage
-	place    *membership.Seat // in stages seated, beginning and entering
-	until    protocol.Time    // of entering
+	place    *membership.SavedVote // in stages seated, beginning and entering
+	until    protocol.Time         // of entering
 	search   *search
 	founder  *founding.Machine // nil: no group is begun
 	hopeless map[string]error  // seeds that the founder asks in vain, whatever happens
@@ -244,8 +244,8 @@ func (m *Machine) introduced(address string, r Reply) {
 	}
 }
 
-// hold makes the process the seat of a place.
-func (m *Machine) hold(place *membership.Seat) {
+// hold makes the process the restarted voter of a place.
+func (m *Machine) hold(place *membership.SavedVote) {
 	if err := m.config.Speaks(place.View.Version); err != nil {
 		m.fail(err)
 		return
@@ -285,11 +285,11 @@ func (m *Machine) enter(s stage) {
 // epoch numbers the stages.
 func (m *Machine) epoch() uint64 { return m.joiner.stages }
 
-// Moved says that the seat has installed a view in which it still has its place.
+// Moved says that the restarted voter has installed a view in which it still has its place.
 func (m *Machine) Moved(now protocol.Time, v *membership.View, d membership.Decisions) {
 	m.now = now
 	if m.stage == seated && v.Holds(m.place.Self.Rank, m.place.Self.Incarnation) {
-		m.place = membership.NewSeat(m.place.Self, *v, d)
+		m.place = membership.NewSavedVote(m.place.Self, *v, d)
 		m.search.hold(m.place, m.self.Nonce)
 	}
 }
@@ -302,7 +302,7 @@ func (m *Machine) Admitted(now protocol.Time, a *membership.Answer) {
 	}
 	self, _ := a.View.Member(a.Rank)
 	m.enter(beginning)
-	m.place = membership.NewSeat(self, a.View, a.Decisions)
+	m.place = membership.NewSavedVote(self, a.View, a.Decisions)
 	m.search.hold(m.place, m.self.Nonce)
 	m.views.begin(m.now, &a.View)
 }
@@ -389,7 +389,7 @@ func (m *Machine) Requested(now protocol.Time, request control.Request) []byte {
 // asks for one with its own address.
 func (m *Machine) become(b Membership) {
 	if b.Self.Address != m.self.Address && m.config.Durable {
-		m.hold(membership.NewSeat(b.Self, b.View, b.Decisions))
+		m.hold(membership.NewSavedVote(b.Self, b.View, b.Decisions))
 		return
 	}
 	if err := m.config.Speaks(b.View.Version); err != nil {

@@ -19,7 +19,7 @@ const (
 	maxInterval = 2000 * millisecond
 	spacing     = 10 * millisecond
 	// patience is how long a process that may join a member does not take a place that
-	// a seat knows.
+	// a restarted voter knows.
 	patience = 1000 * millisecond
 	// maxAsked bounds the questions on their way, maxContacts the known addresses, and
 	// maxOthers those that are passed on.
@@ -29,10 +29,10 @@ const (
 // search is the search of a process for its place. See the package comment.
 type search struct {
 	self   control.Contact
-	place  *membership.Seat // the place that the process has; nil: none
-	former *membership.Seat // a view that the process is not in any more; nil: none
-	nonce  uint64           // the nonce under which the process asks to join
-	gone   map[string]bool  // members of the place's view, by ID, whose votes are lost
+	place  *membership.SavedVote // the place that the process has; nil: none
+	former *membership.SavedVote // a view that the process is not in any more; nil: none
+	nonce  uint64                // the nonce under which the process asks to join
+	gone   map[string]bool       // members of the place's view, by ID, whose votes are lost
 
 	contacts map[string]*contact // by address
 	order    []*contact          // in the order of asking
@@ -56,7 +56,7 @@ type contact struct {
 // finding is what a process should do next. The zero finding is to go on as before.
 type finding struct {
 	// place, if not nil, is a place to hold from now on.
-	place *membership.Seat
+	place *membership.SavedVote
 	// join says that the place that the process has is over: it asks members to join.
 	join bool
 	// alone says that the place is over, and that no later view is known: nothing of the
@@ -78,7 +78,7 @@ func newSearch(self control.Contact, seeds []string) *search {
 
 // hold says which place the process has, which may be nil, and under which nonce it asks
 // for another one.
-func (s *search) hold(place *membership.Seat, nonce uint64) {
+func (s *search) hold(place *membership.SavedVote, nonce uint64) {
 	s.place, s.nonce, s.gone, s.result = place, nonce, make(map[string]bool), finding{}
 	if place != nil {
 		for _, m := range place.View.Members.All() {
@@ -149,7 +149,7 @@ func (s *search) introduce(q *control.Question) control.Introduction {
 		}
 	}
 	if s.place != nil {
-		i.Role, i.Marks = control.Seated, append(i.Marks, control.Mark(s.self.ID, s.place.Self.Nonce))
+		i.Role, i.Marks = control.RestartedVoter, append(i.Marks, control.Mark(s.self.ID, s.place.Self.Nonce))
 	}
 	known := s.place
 	if known == nil {
@@ -193,14 +193,14 @@ func (s *search) compare(now protocol.Time, i *control.Introduction) {
 	stays := self != nil && s.place != nil && self.Nonce == s.place.Self.Nonce
 	switch {
 	case i.Role == control.Member && stays && self.Incarnation == s.place.Self.Incarnation:
-		s.result.place = membership.NewSeat(*self, *i.View, i.Decisions)
+		s.result.place = membership.NewSavedVote(*self, *i.View, i.Decisions)
 	case i.Role == control.Member:
 		s.joinable, s.joinableIn = now, i.View.Number
 		s.result.join = s.result.join || s.place != nil
 	case !admitted && !stays:
 		s.count(i) // the view may be of another group of this name, that is over
 	case s.joinable == 0 || now-s.joinable > patience || s.joinableIn < i.View.Number:
-		s.result.place = membership.NewSeat(*self, *i.View, i.Decisions)
+		s.result.place = membership.NewSavedVote(*self, *i.View, i.Decisions)
 	}
 }
 
@@ -210,7 +210,7 @@ func (s *search) votes(m *membership.Member) bool {
 	return slices.Contains(s.marks[m.Identity], control.Mark(m.Identity, m.Nonce))
 }
 
-// voter notes that a member has answered as a seat, and therefore has its vote.
+// voter notes that a member has answered as a restarted voter, and therefore has its vote.
 func (s *search) voter(m *membership.Member) {
 	s.marks[m.Identity] = []uint64{control.Mark(m.Identity, m.Nonce)}
 }

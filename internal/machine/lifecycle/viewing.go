@@ -10,7 +10,7 @@ import (
 
 // A process that a view has admitted begins the view by itself if no member of the view
 // has messages. Otherwise it enters the view at a member that has them. A member that was
-// started again, before the view or since, is a seat, and may wait for this process. One
+// started again, before the view or since, is a restarted voter, and may wait for this process. One
 // whose address refuses connections is dead. One that is silent may have messages, so this
 // process waits for it for a while. Then it has to hold its place in the view, for the
 // others to go on without the silent one.
@@ -81,7 +81,7 @@ func (m *Machine) mayDecide() bool {
 	})
 }
 
-// viewReplied takes the answer of a member: it has messages, is a seat, is dead, or is
+// viewReplied takes the answer of a member: it has messages, is a restarted voter, is dead, or is
 // silent.
 func (m *Machine) viewReplied(address string, r Reply) {
 	v := &m.views

@@ -13,7 +13,7 @@ import (
 
 const ms protocol.Time = 1e6
 
-// participant is a member or a seat.
+// participant is a member or a voter.
 type participant interface {
 	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
@@ -349,45 +349,45 @@ func TestVotesWaitForTheDisk(t *testing.T) {
 // A member that was started again votes with what it has saved, and a view has its new process in
 // its place. Meanwhile it sends heartbeats to its neighbors, and tells members that it has none of
 // the messages before the cut.
-func TestSeatVotesAndIsAdmitted(t *testing.T) {
+func TestRestartedVoterIsAdmitted(t *testing.T) {
 	g := newGroup(t, 3, true)
 	g.run(500*ms, nil)
-	place, err := membership.DecodeSeat(g.disks[2])
+	place, err := membership.DecodeSavedVote(g.disks[2])
 	if err != nil {
 		t.Fatal(err)
 	}
 	candidate := g.members[2]
 	candidate.Nonce = 777
 	installed := 0
-	seat, err := NewSeat(SeatConfig{
-		Seat: place, Candidate: candidate, Heartbeat: heartbeat.Config{Interval: 300 * ms, Timeout: 1500 * ms},
+	voter, err := NewRestartedVoter(RestartedVoterConfig{
+		Saved: place, Candidate: candidate, Heartbeat: heartbeat.Config{Interval: 300 * ms, Timeout: 1500 * ms},
 		Save: func(state []byte, _ bool) { g.save(2, state) }, OnView: func(*membership.View) { installed++ },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.roles[1], g.roles[2] = nil, seat // the seat's vote is needed
+	g.roles[1], g.roles[2] = nil, voter // the voter's vote is needed
 	clear(g.beats)
-	seat.Start(g.now)
+	voter.Start(g.now)
 	g.connect()
-	if reachable, needed, ok := seat.Quorum(); !ok || reachable != 3 || needed != 2 {
+	if reachable, needed, ok := voter.Quorum(); !ok || reachable != 3 || needed != 2 {
 		t.Errorf("%d of %d are reachable: %t", reachable, needed, ok)
 	}
-	seat.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation})
-	if len(seat.Machine().Unreachable()) != 1 {
-		t.Error("a report to a seat does not count")
+	voter.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation})
+	if len(voter.Machine().Unreachable()) != 1 {
+		t.Error("a report to a voter does not count")
 	}
-	seat.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation, Alive: true})
-	if len(seat.Machine().Unreachable()) != 0 {
-		t.Error("a report to a seat is not withdrawn")
+	voter.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation, Alive: true})
+	if len(voter.Machine().Unreachable()) != 0 {
+		t.Error("a report to a voter is not withdrawn")
 	}
 	g.run(700*ms, nil)
 	if g.beats[[2]protocol.Rank{2, 0}] == 0 || g.beats[[2]protocol.Rank{2, 1}] == 0 {
-		t.Errorf("the heartbeats of the seat: %v", g.beats)
+		t.Errorf("the heartbeats of the voter: %v", g.beats)
 	}
 	g.suspectAll(1)
 	var answer *membership.Answer
-	if !g.run(10_000*ms, func() bool { answer, err = seat.Outcome(); return answer != nil }) {
+	if !g.run(10_000*ms, func() bool { answer, err = voter.Outcome(); return answer != nil }) {
 		t.Fatalf("the process is not admitted: %v", err)
 	}
 	if self, ok := answer.View.Member(answer.Rank); !ok || self.Nonce != 777 || answer.View.Has(1) || installed == 0 {
@@ -396,20 +396,20 @@ func TestSeatVotesAndIsAdmitted(t *testing.T) {
 	if !g.run(5000*ms, func() bool { return g.number(0) == answer.View.Number }) {
 		t.Error("the other member does not install the view")
 	}
-	if again, _ := seat.Outcome(); again != answer {
+	if again, _ := voter.Outcome(); again != answer {
 		t.Error("the outcome is another one")
 	}
 }
 
-// A seat answers requests for messages before the cut that it knows, and no others; and not
+// A voter answers requests for messages before the cut that it knows, and no others; and not
 // without end.
-func TestSeatDeclines(t *testing.T) {
+func TestRestartedVoterDeclines(t *testing.T) {
 	v := membership.View{Number: 1, Slots: 3, Version: 5, Members: newGroup(t, 3, false).roles[0].View().Members}
-	seat, err := NewSeat(SeatConfig{Seat: membership.NewSeat(*v.Members.At(2), v, membership.Decisions{}), Candidate: *v.Members.At(2), Save: func([]byte, bool) {}, OnView: func(*membership.View) {}})
+	voter, err := NewRestartedVoter(RestartedVoterConfig{Saved: membership.NewSavedVote(*v.Members.At(2), v, membership.Decisions{}), Candidate: *v.Members.At(2), Save: func([]byte, bool) {}, OnView: func(*membership.View) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	seat.Flush([]membership.Position{{Root: 1, Incarnation: 1, Next: 10, Holder: 1}})
+	voter.Flush([]membership.Position{{Root: 1, Incarnation: 1, Next: 10, Holder: 1}})
 	asker := newGroup(t, 3, false).machine(0)
 	if err := asker.Receive(1, 2, []byte{}); err == nil {
 		t.Error("an empty frame is taken")
@@ -419,11 +419,11 @@ func TestSeatDeclines(t *testing.T) {
 	}
 	count := func(frame []byte, times int) (n int) {
 		for range times {
-			if err := seat.Receive(1, 0, frame); err != nil {
+			if err := voter.Receive(1, 0, frame); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for to, head, _, ok := seat.Next(1); ok; to, head, _, ok = seat.Next(1) {
+		for to, head, _, ok := voter.Next(1); ok; to, head, _, ok = voter.Next(1) {
 			if head[0] < viewFrame && to == 0 {
 				n++
 			}

@@ -65,7 +65,7 @@ type Config struct {
 	// OnSlow is called when this member leaves because it holds the others up, with the
 	// reason.
 	OnSlow func(after protocol.Time, why string)
-	// Save, if not nil, saves the state of a member whose seat can vote again after a
+	// Save, if not nil, saves the state of a member that can vote again after a
 	// restart: see [membership.Machine.Unsaved]. It does not wait for the disk: the driver
 	// calls Saved later. Until then the member sends no frame of view changes. What could not
 	// be saved is saved again, by another call.

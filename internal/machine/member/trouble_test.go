@@ -269,44 +269,44 @@ func TestRequestsAreSeen(t *testing.T) {
 	}
 }
 
-// A seat that is left out of a view says why, one that is refused asks again, and one may be forced.
-func TestSeatThatIsNotAdmitted(t *testing.T) {
-	seatOf := func(g *testGroup) *Seat {
-		place, err := membership.DecodeSeat(g.disks[2])
+// A voter that is left out of a view says why, one that is refused asks again, and one may be forced.
+func TestRestartedVoterThatIsNotAdmitted(t *testing.T) {
+	voterOf := func(g *testGroup) *RestartedVoter {
+		place, err := membership.DecodeSavedVote(g.disks[2])
 		if err != nil {
 			t.Fatal(err)
 		}
 		candidate := g.members[2]
 		candidate.Nonce = 777
-		seat, err := NewSeat(SeatConfig{
-			Seat: place, Candidate: candidate, Heartbeat: heartbeat.Config{Interval: 300 * ms}, Save: func(state []byte, _ bool) { g.save(2, state) }, OnView: func(*membership.View) {},
+		voter, err := NewRestartedVoter(RestartedVoterConfig{
+			Saved: place, Candidate: candidate, Heartbeat: heartbeat.Config{Interval: 300 * ms}, Save: func(state []byte, _ bool) { g.save(2, state) }, OnView: func(*membership.View) {},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.roles[2] = seat
-		seat.Start(g.now)
+		g.roles[2] = voter
+		voter.Start(g.now)
 		g.connect()
-		return seat
+		return voter
 	}
 	g := newGroup(t, 3, true)
 	g.run(500*ms, nil)
-	seat := seatOf(g)
+	voter := voterOf(g)
 	g.roles[0], g.roles[1] = nil, nil
 	for range 3 { // nobody answers: the request ends, and is made again
-		if g.run(25_000*ms, func() bool { a, err := seat.Outcome(); return a != nil || err != nil }) {
-			t.Fatal("a seat without a quorum has an outcome")
+		if g.run(25_000*ms, func() bool { a, err := voter.Outcome(); return a != nil || err != nil }) {
+			t.Fatal("a voter without a quorum has an outcome")
 		}
 	}
-	seat.Report(g.now, Report{Rank: 0, Incarnation: FirstIncarnation})
-	seat.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation})
-	if _, _, ok := seat.Quorum(); ok {
-		t.Error("a seat alone has a quorum")
+	voter.Report(g.now, Report{Rank: 0, Incarnation: FirstIncarnation})
+	voter.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation})
+	if _, _, ok := voter.Quorum(); ok {
+		t.Error("a voter alone has a quorum")
 	}
-	if err := seat.ForceView(g.now, []protocol.Rank{2}); err != nil {
+	if err := voter.ForceView(g.now, []protocol.Rank{2}); err != nil {
 		t.Fatal(err)
 	}
-	if !g.run(10_000*ms, func() bool { a, _ := seat.Outcome(); return a != nil }) {
+	if !g.run(10_000*ms, func() bool { a, _ := voter.Outcome(); return a != nil }) {
 		t.Error("a forced view does not admit the process")
 	}
 	g = newGroup(t, 3, true)
@@ -318,8 +318,8 @@ func TestSeatThatIsNotAdmitted(t *testing.T) {
 		t.Fatal("no view without the dead one")
 	}
 	g.disks[2] = disk
-	seat = seatOf(g)
-	if !g.run(10_000*ms, func() bool { _, err := seat.Outcome(); return err != nil }) {
-		t.Error("a seat that was left out does not know it")
+	voter = voterOf(g)
+	if !g.run(10_000*ms, func() bool { _, err := voter.Outcome(); return err != nil }) {
+		t.Error("a voter that was left out does not know it")
 	}
 }

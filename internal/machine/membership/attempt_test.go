@@ -98,10 +98,10 @@ func TestMemberThatHasPromisedMoreDoesNotAccept(t *testing.T) {
 	}
 }
 
-// A seat along a tree accepts when the last of those below it has accepted.
-func TestSeatAcceptsWithThoseBelow(t *testing.T) {
+// A restarted voter along a tree accepts when the last of those below it has accepted.
+func TestRestartedVoterAcceptsWithThoseBelow(t *testing.T) {
 	v := firstView(5)
-	m, err := Restore(Config{Log: new(seatLog), FlatThreshold: -1}, NewSeat(*v.Members.At(1), v, Decisions{}))
+	m, err := Restore(Config{Log: new(voterLog), FlatThreshold: -1}, NewSavedVote(*v.Members.At(1), v, Decisions{}))
 	if err != nil {
 		t.Fatal(err)
 	}

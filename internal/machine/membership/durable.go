@@ -4,7 +4,7 @@ package membership
 // different views. So a process that is started again is another member, without a
 // vote, and a group that has lost a majority stands still. A member with a disk need not
 // forget: it saves its acceptor before it tells others of a promise or an acceptance, as
-// Paxos requires (Lamport 1998), and so its seat can vote again after a restart.
+// Paxos requires (Lamport 1998), and so its restarted voter can vote again after a restart.
 
 import (
 	"fmt"
@@ -88,12 +88,12 @@ func (m *Machine) encodeState() []byte {
 	if promised.less(m.durable.reserved) {
 		promised = m.durable.reserved
 	}
-	s := Seat{self, m.view, promised, r.accepted, r.proposed, r.value, m.Decisions().values}
+	s := SavedVote{self, m.view, promised, r.accepted, r.proposed, r.value, m.Decisions().values}
 	return s.Encode()
 }
 
-// Seat is a member as it was saved.
-type Seat struct {
+// SavedVote is a member as it was saved.
+type SavedVote struct {
 	Self                         Member
 	View                         View
 	promised, accepted, proposed Ballot
@@ -101,8 +101,8 @@ type Seat struct {
 	history                      []*value
 }
 
-// Encode encodes the place for [DecodeSeat].
-func (s *Seat) Encode() []byte {
+// Encode encodes the place for [DecodeSavedVote].
+func (s *SavedVote) Encode() []byte {
 	b := appendMember([]byte{stateVersion}, &s.Self)
 	b = wire.AppendBytes(b, s.View.Encode(nil))
 	b = appendBool(appendBallots(b, s.promised, s.accepted, s.proposed), s.value != nil)
@@ -116,22 +116,22 @@ func (s *Seat) Encode() []byte {
 	return b
 }
 
-// NewSeat returns the place of a member in a view in which it has not voted. Decisions
+// NewSavedVote returns the place of a member in a view in which it has not voted. Decisions
 // has led to the view.
-func NewSeat(self Member, v View, d Decisions) *Seat {
-	return &Seat{Self: self, View: v, history: d.historyUpTo(v.Number)}
+func NewSavedVote(self Member, v View, d Decisions) *SavedVote {
+	return &SavedVote{Self: self, View: v, history: d.historyUpTo(v.Number)}
 }
 
-// Decisions returns the last decisions that have led to the view of the seat.
-func (s *Seat) Decisions() Decisions { return Decisions{s.history} }
+// Decisions returns the last decisions that have led to the view of the restarted voter.
+func (s *SavedVote) Decisions() Decisions { return Decisions{s.history} }
 
-// DecodeSeat decodes the state that Unsaved returned.
-func DecodeSeat(b []byte) (*Seat, error) {
+// DecodeSavedVote decodes the state that Unsaved returned.
+func DecodeSavedVote(b []byte) (*SavedVote, error) {
 	d := decoder{Decoder: wire.NewDecoder(b)}
 	if v := d.Uint8(); v != stateVersion {
 		return nil, fmt.Errorf("%w: saved state of version %d, want %d", ErrView, v, stateVersion)
 	}
-	s := &Seat{Self: d.member()}
+	s := &SavedVote{Self: d.member()}
 	view := d.Bytes()
 	s.promised, s.accepted, s.proposed = d.ballot(), d.ballot(), d.ballot()
 	if d.bool() {
@@ -161,7 +161,7 @@ func DecodeSeat(b []byte) (*Seat, error) {
 // change to the next view, and its process joins that view as a new member, by
 // [Machine.Join] of this machine. Of the config, Self and View are ignored. Its Log has
 // no messages, and is always flushed.
-func Restore(c Config, s *Seat) (*Machine, error) {
+func Restore(c Config, s *SavedVote) (*Machine, error) {
 	c.Self, c.View = s.Self, s.View
 	m, err := New(c)
 	if err != nil {

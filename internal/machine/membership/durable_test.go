@@ -38,8 +38,8 @@ func TestVoteIsToldWhenSaved(t *testing.T) {
 		t.Error("a promise is told that is not to be saved yet")
 	}
 	state, sync, ok := m.Unsaved()
-	if seat, err := DecodeSeat(state); err != nil || seat.promised != prepare.ballot || !sync || !ok {
-		t.Errorf("%+v is saved, sync %t: %v", seat, sync, err)
+	if saved, err := DecodeSavedVote(state); err != nil || saved.promised != prepare.ballot || !sync || !ok {
+		t.Errorf("%+v is saved, sync %t: %v", saved, sync, err)
 	}
 	if promises() > 0 {
 		t.Error("a promise is told that is not saved")
@@ -70,8 +70,8 @@ func TestOneStateIsSavedAtATime(t *testing.T) {
 	if told := framesOf(a.Machine, a.now, Promise); len(told[1]) > 0 {
 		t.Error("a promise is told that is not saved")
 	}
-	if seat, err := DecodeSeat(first(a.Unsaved())); err != nil || seat.promised != prepare.ballot {
-		t.Fatalf("%+v is saved: %v", seat, err)
+	if saved, err := DecodeSavedVote(first(a.Unsaved())); err != nil || saved.promised != prepare.ballot {
+		t.Fatalf("%+v is saved: %v", saved, err)
 	}
 	a.Saved(a.now)
 	if told := framesOf(a.Machine, a.now, Promise); len(told[1]) != 1 {
@@ -90,18 +90,18 @@ func TestReservedBallotIsSaved(t *testing.T) {
 	a.Suspect(a.now, 4, 1)
 	a.step(a.now + millisecond)
 	state, _, _ := a.Unsaved()
-	seat, err := DecodeSeat(state)
+	saved, err := DecodeSavedVote(state)
 	if err != nil || a.proposer != nil {
 		t.Fatalf("%v, it tries before: %t", err, a.proposer != nil)
 	}
 	a.Saved(a.now)
 	a.step(a.now + millisecond)
-	if a.proposer == nil || a.proposer.ballot != seat.promised {
-		t.Fatalf("%+v begins, and %v is saved", a.proposer, seat.promised)
+	if a.proposer == nil || a.proposer.ballot != saved.promised {
+		t.Fatalf("%+v begins, and %v is saved", a.proposer, saved.promised)
 	}
-	c := Config{Log: new(seatLog), Durable: true}
-	again, err := Restore(c, seat)
-	if err != nil || !seat.promised.less(again.acceptor.promised) {
+	c := Config{Log: new(voterLog), Durable: true}
+	again, err := Restore(c, saved)
+	if err != nil || !saved.promised.less(again.acceptor.promised) {
 		t.Errorf("%v is promised: %v", again.acceptor.promised, err)
 	}
 }
@@ -132,16 +132,16 @@ func TestRemovedMemberSavesItsOwnDecision(t *testing.T) {
 	}
 }
 
-// A seat that owns a ballot accepts as soon as the others make a quorum with it, one that takes
+// A restarted voter that owns a ballot accepts as soon as the others make a quorum with it, one that takes
 // part when all below it have accepted.
-func TestSeatAcceptsAfterOthers(t *testing.T) {
+func TestRestartedVoterAcceptsAfterOthers(t *testing.T) {
 	v := firstView(5)
 	for _, c := range []struct {
 		owner protocol.Rank
 		acked []int
 		may   bool
 	}{{0, []int{1, 2}, true}, {0, []int{1}, false}, {0, []int{1, 2, 3, 4}, true}, {1, []int{2, 3}, false}, {1, []int{2, 3, 4}, true}} {
-		m, err := Restore(Config{Log: new(seatLog), Durable: true}, NewSeat(*v.Members.At(0), v, Decisions{}))
+		m, err := Restore(Config{Log: new(voterLog), Durable: true}, NewSavedVote(*v.Members.At(0), v, Decisions{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,17 +161,17 @@ func TestSeatAcceptsAfterOthers(t *testing.T) {
 	}
 }
 
-// seatLog is the log of a seat: it has no messages.
-type seatLog struct {
+// voterLog is the log of a restarted voter: it has no messages.
+type voterLog struct {
 	views     []View
 	candidate Member
 }
 
-func (*seatLog) Freeze() []Position { return nil }
-func (*seatLog) Thaw()              {}
-func (*seatLog) Flush([]Position)   {}
-func (*seatLog) Flushed() bool      { return true }
-func (l *seatLog) Install(v *View)  { l.views = append(l.views, *v) }
+func (*voterLog) Freeze() []Position { return nil }
+func (*voterLog) Thaw()              {}
+func (*voterLog) Flush([]Position)   {}
+func (*voterLog) Flushed() bool      { return true }
+func (l *voterLog) Install(v *View)  { l.views = append(l.views, *v) }
 
 // restore starts a process again from its disk, if it has saved anything.
 func (n *network) restore(h *host) {
@@ -179,38 +179,38 @@ func (n *network) restore(h *host) {
 		n.restart(h)
 		return
 	}
-	seat, err := DecodeSeat(h.disk)
+	saved, err := DecodeSavedVote(h.disk)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	l := &seatLog{candidate: seat.Self}
+	l := &voterLog{candidate: saved.Self}
 	if h.next == 0 {
 		h.next = n.nonce()
 	}
 	l.candidate.Nonce = h.next
 	c := Config{Log: l, Durable: true}
 	n.config(&c)
-	m, err := Restore(c, seat)
+	m, err := Restore(c, saved)
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	n.logf("%s is restored in %v, promised %v, accepted %v", who(seat.Self), &seat.View, seat.promised, seat.accepted)
-	h.self, h.m, h.seat, h.dead, h.asking = seat.Self, m, l, false, false
-	h.log, h.sees, h.woken = newTestLog(h.self, seat.View), map[protocol.Rank]uint64{}, 0
-	h.views = append(h.views[:0:0], seat.View)
+	n.logf("%s is restored in %v, promised %v, accepted %v", who(saved.Self), &saved.View, saved.promised, saved.accepted)
+	h.self, h.m, h.voter, h.dead, h.asking = saved.Self, m, l, false, false
+	h.log, h.sees, h.woken = newTestLog(h.self, saved.View), map[protocol.Rank]uint64{}, 0
+	h.views = append(h.views[:0:0], saved.View)
 	h.token++
 	m.Join(n.now, uint64(h.id)<<32|h.token, l.candidate, true)
 	n.pump(h)
 	n.watch(h, m)
 }
 
-// collectSeat takes the results of a seat: its process is a member, or has to join as
+// collectVoter takes the results of a restarted voter: its process is a member, or has to join as
 // any other.
-func (n *network) collectSeat(h *host) {
-	l := h.seat
+func (n *network) collectVoter(h *host) {
+	l := h.voter
 	for _, v := range l.views {
 		if other, ok := n.checker.views[v.Number]; ok && !other.Equal(&v) {
-			n.fail(fmt.Errorf("agreement: the seat of %s installs %v, others %v", who(h.self), &v, &other))
+			n.fail(fmt.Errorf("agreement: the restarted voter of %s installs %v, others %v", who(h.self), &v, &other))
 		}
 		h.views = append(h.views, v)
 	}
@@ -233,8 +233,8 @@ func (n *network) collectSeat(h *host) {
 		}
 	}
 	if h.m.done != nil {
-		n.logf("the seat of %s is over: %v", who(h.self), h.m.done)
-		h.m, h.seat = nil, nil
+		n.logf("the restarted voter of %s is over: %v", who(h.self), h.m.done)
+		h.m, h.voter = nil, nil
 		h.self.Incarnation, h.self.Nonce = 0, l.candidate.Nonce // it may have been admitted
 		n.requestJoin(h)
 	}
@@ -254,7 +254,7 @@ func TestRandomSchedulesWithDisks(t *testing.T) {
 		run := func(verbose bool) (*schedule, int, error) {
 			s := newSchedule(t, seed)
 			s.n.disks, s.n.verbose = true, verbose
-			// The majority that goes on is one of seats, not of the processes in both views.
+			// The majority that goes on is one of restarted voters, not of the processes in both views.
 			s.n.checker.isQuorum = func(*View, set) bool { return true }
 			count, err := s.runWithDisks()
 			return s, count, err
@@ -321,16 +321,16 @@ func (s *schedule) runWithDisks() (restored int, err error) {
 // proposed before it tells others: its next ballot must not let them thaw.
 func TestProposalIsSavedBeforeItIsTold(t *testing.T) {
 	a := newAsker(t, func(c *Config) { c.Durable, c.DoubtTimeout, c.Log = true, 0, newTestLog(c.Self, c.View) })
-	save := func() (seat *Seat) {
+	save := func() (saved *SavedVote) {
 		if state, _, ok := a.Unsaved(); ok {
 			var err error
-			seat, err = DecodeSeat(state)
+			saved, err = DecodeSavedVote(state)
 			if err != nil {
 				t.Fatal(err)
 			}
 			a.Saved(a.now)
 		}
-		return seat
+		return saved
 	}
 	save()
 	a.Suspect(a.now, 4, 1)
@@ -347,8 +347,8 @@ func TestProposalIsSavedBeforeItIsTold(t *testing.T) {
 	if sent := framesOf(a.Machine, a.now, Propose); len(sent) > 0 || a.acceptor.proposed != b || a.acceptor.accepted == b {
 		t.Errorf("proposed %v, accepted %v, told %d members", a.acceptor.proposed, a.acceptor.accepted, len(sent))
 	}
-	if seat := save(); seat == nil || seat.proposed != b {
-		t.Fatalf("%+v is saved", seat)
+	if saved := save(); saved == nil || saved.proposed != b {
+		t.Fatalf("%+v is saved", saved)
 	}
 	if sent := framesOf(a.Machine, a.now, Propose); len(sent) != 3 {
 		t.Errorf("%d members get the proposal", len(sent))
@@ -404,8 +404,8 @@ func TestStateFollowsTheView(t *testing.T) {
 		if ok == ended || sync {
 			t.Errorf("ended %t: saved %t, sync %t", ended, ok, sync)
 		}
-		if seat, err := DecodeSeat(state); ok && (err != nil || seat.View.Number != 2) {
-			t.Errorf("%+v is saved: %v", seat, err)
+		if saved, err := DecodeSavedVote(state); ok && (err != nil || saved.View.Number != 2) {
+			t.Errorf("%+v is saved: %v", saved, err)
 		}
 		if _, _, again := a.Unsaved(); again {
 			t.Error("it is saved twice")
@@ -413,26 +413,26 @@ func TestStateFollowsTheView(t *testing.T) {
 	}
 }
 
-// A seat that does not make sense is refused. One that has not voted has promised nothing.
-func TestStrangeSeats(t *testing.T) {
+// A restarted voter that does not make sense is refused. One that has not voted has promised nothing.
+func TestStrangeSavedVotes(t *testing.T) {
 	v := firstView(3)
 	v.Number = 9
 	decision := func(number uint64) *value { return &value{number: number, slots: 3, removed: newSet(3)} }
-	for what, change := range map[string]func(*Seat){
-		"":                                 func(*Seat) {},
-		"it has voted":                     func(s *Seat) { s.promised, s.accepted, s.value = Ballot{1, 0}, Ballot{1, 0}, decision(10) },
-		"it knows decisions":               func(s *Seat) { s.history = []*value{decision(8), decision(9)} },
-		"! a value of another view":        func(s *Seat) { s.value = decision(11) },
-		"! a view without members":         func(s *Seat) { s.View.Members = Members{} },
-		"! the same, and a value":          func(s *Seat) { s.View.Former, s.value = s.View.Members, decision(10) },
-		"! a decision that is not before":  func(s *Seat) { s.history = []*value{decision(10)} },
-		"! a decision that is missing":     func(s *Seat) { s.history = []*value{decision(7), decision(9)} },
-		"! decisions in another order":     func(s *Seat) { s.history = []*value{decision(9), decision(8)} },
-		"! decisions up to another number": func(s *Seat) { s.history = []*value{decision(7), decision(8)} },
+	for what, change := range map[string]func(*SavedVote){
+		"":                                 func(*SavedVote) {},
+		"it has voted":                     func(s *SavedVote) { s.promised, s.accepted, s.value = Ballot{1, 0}, Ballot{1, 0}, decision(10) },
+		"it knows decisions":               func(s *SavedVote) { s.history = []*value{decision(8), decision(9)} },
+		"! a value of another view":        func(s *SavedVote) { s.value = decision(11) },
+		"! a view without members":         func(s *SavedVote) { s.View.Members = Members{} },
+		"! the same, and a value":          func(s *SavedVote) { s.View.Former, s.value = s.View.Members, decision(10) },
+		"! a decision that is not before":  func(s *SavedVote) { s.history = []*value{decision(10)} },
+		"! a decision that is missing":     func(s *SavedVote) { s.history = []*value{decision(7), decision(9)} },
+		"! decisions in another order":     func(s *SavedVote) { s.history = []*value{decision(9), decision(8)} },
+		"! decisions up to another number": func(s *SavedVote) { s.history = []*value{decision(7), decision(8)} },
 	} {
-		s := NewSeat(*v.Members.At(1), v, Decisions{})
+		s := NewSavedVote(*v.Members.At(1), v, Decisions{})
 		change(s)
-		got, err := DecodeSeat(s.Encode())
+		got, err := DecodeSavedVote(s.Encode())
 		if errors.Is(err, ErrView) != strings.HasPrefix(what, "!") {
 			t.Errorf("%q: %v", what, err)
 		}
@@ -442,17 +442,17 @@ func TestStrangeSeats(t *testing.T) {
 		if _, err := Restore(Config{}, got); err == nil {
 			t.Errorf("%q: restored without a log", what)
 		}
-		m, err := Restore(Config{Log: new(seatLog)}, got)
+		m, err := Restore(Config{Log: new(voterLog)}, got)
 		if err != nil || (m.acceptor.promised != Ballot{}) != (what == "it has voted") || m.acceptor.accepted != s.accepted || len(m.history) != len(s.history) {
 			t.Errorf("%q: promised %v, accepted %v, %d decisions: %v", what, m.acceptor.promised, m.acceptor.accepted, len(m.history), err)
 		}
 	}
 }
 
-// A seat that coordinates accepts its own proposal when others have, by which the view is decided.
-func TestSeatDecidesWithOthers(t *testing.T) {
+// A restarted voter that coordinates accepts its own proposal when others have, by which the view is decided.
+func TestRestartedVoterDecidesWithOthers(t *testing.T) {
 	v := firstView(5)
-	m, err := Restore(Config{Log: new(seatLog), Durable: true}, NewSeat(*v.Members.At(0), v, Decisions{}))
+	m, err := Restore(Config{Log: new(voterLog), Durable: true}, NewSavedVote(*v.Members.At(0), v, Decisions{}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type Machine struct {
 	reporter reporter
 	status   status
 	durable  durable
-	restored bool // it is a seat, which has lost its messages; see Restore
+	restored bool // it is a restarted voter, which has lost its messages; see Restore
 	requests
 	leaving  bool
 	impaired bool // see SetImpaired

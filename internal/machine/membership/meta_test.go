@@ -86,11 +86,11 @@ func TestMetaIsRestored(t *testing.T) {
 	if !n.run(60e9, func() bool { return !h.m.changesMeta() && n.agreed() }) {
 		t.Fatalf("no agreement:\n%s", n.situation())
 	}
-	s, err := DecodeSeat(h.m.encodeState())
+	s, err := DecodeSavedVote(h.m.encodeState())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Restore(Config{Log: &seatLog{}}, s); err != nil || s.Self.Meta != "new" {
+	if _, err := Restore(Config{Log: &voterLog{}}, s); err != nil || s.Self.Meta != "new" {
 		t.Errorf("%+v, %v", s.Self, err)
 	}
 }

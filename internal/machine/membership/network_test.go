@@ -65,7 +65,7 @@ type host struct {
 	disk      []byte        // what it has saved
 	decisions Decisions     // that have led to its first view
 	next      uint64        // likewise: the nonce of its next start, until that is a member
-	seat      *seatLog      // it is a seat that was restored; nil: it is not
+	voter     *voterLog     // it is a restarted voter that was restored; nil: it is not
 }
 
 // event is something that happens at a time.
@@ -146,7 +146,7 @@ func (n *network) start(h *host, v View) {
 	h.log = newTestLog(h.self, v)
 	h.sees = map[protocol.Rank]uint64{}
 	h.views = append(h.views[:0:0], v)
-	h.woken, h.asking, h.lonely, h.seat = 0, false, n.now, nil
+	h.woken, h.asking, h.lonely, h.voter = 0, false, n.now, nil
 	c := Config{Self: h.self, View: v, Log: h.log, Durable: true, Decisions: h.decisions}
 	h.decisions = Decisions{}
 	if n.config != nil {
@@ -258,8 +258,8 @@ func (n *network) wake(h *host, m *Machine) {
 
 // collect takes a host's results and checks them.
 func (n *network) collect(h *host) {
-	if h.seat != nil {
-		n.collectSeat(h)
+	if h.voter != nil {
+		n.collectVoter(h)
 		return
 	}
 	for {
@@ -495,7 +495,7 @@ func (n *network) leave(h *host) {
 
 // restart brings a process back as a new incarnation, which asks to join until it is in.
 func (n *network) restart(h *host) {
-	h.dead, h.m, h.seat, h.disk, h.next = false, nil, nil, nil, 0
+	h.dead, h.m, h.voter, h.disk, h.next = false, nil, nil, nil, 0
 	h.self.Incarnation, h.self.Nonce = 0, n.nonce()
 	n.logf("%s starts", who(h.self))
 	n.requestJoin(h)

@@ -111,7 +111,7 @@ func (m *Machine) tryAccept(now protocol.Time) {
 	m.advance(now)
 }
 
-// othersHaveAccepted reports whether a seat, which has no messages, may accept: its vote says
+// othersHaveAccepted reports whether a restarted voter, which has no messages, may accept: its vote says
 // nothing about them, so that others vote first where it can see that. A later ballot would
 // otherwise have to propose a value again whose messages only a member had that is dead now.
 func (m *Machine) othersHaveAccepted(p *ballotState) bool {

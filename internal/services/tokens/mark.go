@@ -42,7 +42,7 @@ func Open(dir, service string) (*Mark, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	if err := admission.CheckFolder(dir); err != nil {
+	if err := admission.CheckDir(dir); err != nil {
 		return nil, err
 	}
 	m := &Mark{path: filepath.Join(dir, "tokens."+url.PathEscape(service))}

@@ -142,7 +142,7 @@ var rules = []rule{
 	{pkg: "internal/test/testutil"},
 	{pkg: "internal/test/prose"},
 	{pkg: "internal/base/notify"},
-	{pkg: "internal/test/trouble"},
+	{pkg: "internal/test/faults"},
 	{pkg: "internal/test/simulation", tests: true, may: []string{"internal/test/testutil", "protocol", "internal/machine/control", "internal/machine/founding", "internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream", "internal/machine/heartbeat", "internal/machine/p2p", "internal/machine/unicast", "internal/base/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff"}},
 	{pkg: "internal/driver/admission", may: []string{"internal/base/access"}},
 	{pkg: "internal/driver/prefetch"},

@@ -238,7 +238,7 @@ func (f fullWhenBegun) WithAttrs([]slog.Attr) slog.Handler {
 }
 
 // A process that cannot save its first vote is no member, and can try again when there is room.
-func TestTriesAgainWhenFolderHasRoom(t *testing.T) {
+func TestTriesAgainWhenDataDirHasRoom(t *testing.T) {
 	dir := t.TempDir()
 	blocked := filepath.Join(dir, "member.new")
 	full := fullWhenBegun{slog.DiscardHandler, func() {

@@ -116,7 +116,7 @@ func (f *failures) Handle(_ context.Context, r slog.Record) error {
 
 // A process whose data folder cannot be used when it is to come back, as on a disk that is full,
 // tries again until it can.
-func TestComesBackWhenItsFolderDoes(t *testing.T) {
+func TestComesBackWhenItsDataDirDoes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	failed := &failures{Handler: slog.DiscardHandler}
 	sender, slow, _ := outpacedAs(t, pleach.Config{Recovery: pleach.Recovery{DataDir: dir}, Logger: slog.New(failed)}, func(*pleach.Group) {

@@ -20,7 +20,7 @@ type disk struct {
 type image struct {
 	saves, next, starts uint64
 	state               []byte
-	former              *membership.Seat
+	former              *membership.SavedVote
 }
 
 // errCrashed is what a process gets that crashes while it saves, and errFull what one gets
@@ -32,7 +32,7 @@ var (
 
 // load begins with what the disk has, and returns the place that is there. It saves the
 // nonce under which the process asks to join before any other hears of it.
-func (p *process) load() (place *membership.Seat, ok bool) {
+func (p *process) load() (place *membership.SavedVote, ok bool) {
 	s, l, d := p.sim, &p.life, &p.host.disk
 	if !s.plan.durable {
 		l.next = s.nonce()
@@ -51,7 +51,7 @@ func (p *process) load() (place *membership.Seat, ok bool) {
 	}
 	if len(i.state) > 0 {
 		var err error
-		if place, err = membership.DecodeSeat(i.state); err != nil {
+		if place, err = membership.DecodeSavedVote(i.state); err != nil {
 			s.checker.fail("%v cannot read its disk: %v", p, err)
 			return nil, false
 		}
@@ -131,7 +131,7 @@ func (l *life) saved(state []byte) savedPlace { return savedPlace{state, l.next}
 
 func (s savedPlace) String() string {
 	text := "no place"
-	if place, err := membership.DecodeSeat(s.state); err == nil {
+	if place, err := membership.DecodeSavedVote(s.state); err == nil {
 		text = fmt.Sprintf("its vote in %v as incarnation %d", &place.View, place.Self.Incarnation)
 	}
 	if s.next != 0 {
@@ -144,7 +144,7 @@ func (s savedPlace) String() string {
 func (p *process) enterDisk(b *lifecycle.Membership) {
 	if p.sim.plan.durable && !p.sim.has(memberBeginsUnsaved) {
 		p.life.next, p.life.former = 0, nil
-		_ = p.save(membership.NewSeat(b.Self, b.View, b.Decisions).Encode(), true)
+		_ = p.save(membership.NewSavedVote(b.Self, b.View, b.Decisions).Encode(), true)
 	}
 }
 
@@ -162,7 +162,7 @@ func (p *process) forgetVote() {
 		return
 	}
 	l.next, l.starts = 0, 0
-	l.former = membership.NewSeat(membership.Member{}, *l.last, p.machine.DecisionsUpTo(l.last.Number))
+	l.former = membership.NewSavedVote(membership.Member{}, *l.last, p.machine.DecisionsUpTo(l.last.Number))
 	_ = p.save(nil, true)
 }
 

@@ -3,7 +3,7 @@
 //
 // A simulation has a virtual clock, a network, hosts, detectors' probes and programs,
 // all of which draw from the seed. Everything else is the real code: each process is a
-// [lifecycle.Machine] until it is a member, with a [member.Seat] if its disk has a place, and
+// [lifecycle.Machine] until it is a member, with a [member.RestartedVoter] if its disk has a place, and
 // then a [member.Machine]. The network delays, blocks, resets and fills up; processes pause,
 // crash, restart and come twice; programs broadcast and receive at their own pace, and may
 // use the machines of internal/services, as packages ordered, replicated, lease and shard

@@ -16,14 +16,14 @@ import (
 // life is a process until it is a member: a [lifecycle.Machine], as the root package drives
 // it, and the seat beside it.
 type life struct {
-	machine *lifecycle.Machine // nil: the process is a member, or its membership is given
-	seat    *member.Seat       // nil: the process is a candidate
-	armed   protocol.Time      // what the timer is set to
+	machine *lifecycle.Machine     // nil: the process is a member, or its membership is given
+	seat    *member.RestartedVoter // nil: the process is a candidate
+	armed   protocol.Time          // what the timer is set to
 
 	// What the process saves beside its place.
 	next   uint64 // nonce under which it asks for its place; 0: it has it
 	starts uint64 // processes that have had the nonce
-	former *membership.Seat
+	former *membership.SavedVote
 	last   *membership.View // installed
 }
 
@@ -158,8 +158,8 @@ func (p *process) hold(a *lifecycle.Hold) {
 	}
 	s.checker.belongs(p, &a.Place.View)
 	var err error
-	l.seat, err = member.NewSeat(member.SeatConfig{
-		Seat: a.Place, Candidate: a.Candidate, Membership: membership.Config{FlatThreshold: s.plan.flat}, Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.saveLater,
+	l.seat, err = member.NewRestartedVoter(member.RestartedVoterConfig{
+		Saved: a.Place, Candidate: a.Candidate, Membership: membership.Config{FlatThreshold: s.plan.flat}, Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.saveLater,
 		OnView: func(v *membership.View) {
 			if p.state == ended {
 				return

@@ -123,7 +123,7 @@ func TestFindsBugsOfLives(t *testing.T) {
 		{"members are looked for at their old addresses", Options{Bug: addressKept}},
 		{"a place comes back without its votes", Options{Live: func(c *lifecycle.Config) {
 			if p := c.Place; p != nil {
-				c.Place = membership.NewSeat(p.Self, p.View, p.Decisions())
+				c.Place = membership.NewSavedVote(p.Self, p.View, p.Decisions())
 			}
 		}}},
 		{"a view that a candidate knows counts as that of a member", Options{Reply: introduction(func(i *control.Introduction) { i.Role = control.Member })}},

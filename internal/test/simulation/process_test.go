@@ -55,7 +55,7 @@ const (
 	ended                // it has ended
 )
 
-// role is what takes part in views: a [member.Machine] or a [member.Seat].
+// role is what takes part in views: a [member.Machine] or a [member.RestartedVoter].
 type role interface {
 	Receive(now protocol.Time, from protocol.Rank, frame []byte) error
 	Up(now protocol.Time, peer protocol.Rank)
