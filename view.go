@@ -161,9 +161,9 @@ func (c *core) View() View {
 // the latest. The first one has no Joined and Left. When the quorum is lost, Views
 // yields the current view again, with [View.Err], and once more when it is regained in
 // that view. It ends when ctx ends or this
-// process is no longer a member ([Group.Err] says why); the last view may be one
-// without this process. Every caller gets all views. Views and Messages are not
-// ordered with each other: [Message.View] tells to which view a message belongs.
+// process is no longer a member ([Group.Err] returns the reason); the last view may be one
+// without this process. Each call has its own sequence. Views and Messages are not
+// ordered with each other: [Message.View] is the view to which a message belongs.
 func (g *Group) Views(ctx context.Context) iter.Seq[View] {
 	return func(yield func(View) bool) {
 		for last := (View{}); ; {

@@ -93,7 +93,8 @@ func shiftedNow() (sec int64, nsec int32, mono int64) {
 }
 `
 
-// timeChanges are what differs in time.go. Timers are the runtime's, and run as ever.
+// timeChanges are the changes to the source of package time. Timers belong to the runtime, and are
+// not shifted.
 var timeChanges = []struct{ old, new string }{
 	{"	sec, nsec, mono := runtimeNow()\n", "	sec, nsec, mono := shiftedNow()\n"},
 	{"subMono(runtimeNano()-startNano, t.ext)", "subMono(shiftedNano(runtimeNano())-startNano, t.ext)"},

@@ -46,7 +46,7 @@ type Config struct {
 	// View is the number of the first view, which holds all ranks.
 	View uint64
 	// Waiting, if not zero, is the incarnation of a process that replaces a failed one:
-	// it makes no call before [Engine.Admit] has returned. View is then zero.
+	// it makes no other call before [Comm.Admit] has returned. View is then zero.
 	Waiting uint64
 	// KeepCalls limits how many calls this process may be ahead of the slowest
 	// one. If zero, 256. Beyond it, calls block. A call that is so far ahead of one that
@@ -63,7 +63,8 @@ type Config struct {
 	// Thresholds select algorithms instead, if not zero.
 	Thresholds Thresholds
 	// PollTime is how long a call that waits for a message polls a [PollingLink] before
-	// it sleeps. If zero, up to 200 µs as long as that pays; if negative, not at all.
+	// it blocks. If zero, up to 1 ms, and less often if other work needs the processor. If
+	// negative, calls do not poll.
 	PollTime time.Duration
 	// ProgressTimeout is how long a call waits for a process that does not get on before it
 	// has that process removed. If zero, it waits without a bound.

@@ -135,12 +135,17 @@ func methods(files []*ast.File, of string) (count int) {
 	return count
 }
 
+// receiver returns the name of the type of a receiver.
 func receiver(e ast.Expr) string {
-	if p, ok := e.(*ast.StarExpr); ok {
-		e = p.X
-	}
-	if id, ok := e.(*ast.Ident); ok {
-		return id.Name
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
 	}
 	return ""
 }

@@ -186,7 +186,7 @@ func adjacent(a, b *ast.Field) bool { return b.Pos()-a.End() <= 2 }
 
 const noComment = "**no comment**"
 
-// docLinks are those of Go comments, as [Start] and [*collective.HoldError].
+// docLinks are doc links of Go comments.
 var docLinks = regexp.MustCompile(`\[(\*?[A-Za-z][\w./]*)\]([^(]|$)`)
 
 // plain returns a comment as one line of a table.

@@ -38,7 +38,7 @@ type Options struct {
 	Disks bool
 	// Bug is planted in what drives the machines.
 	Bug Bug
-	// Cut cuts a group in two, and lets nothing else go wrong: see cut.go.
+	// Cut cuts a group in two, and lets nothing else go wrong: see cut_test.go.
 	Cut bool
 	// Moves restarts processes at other addresses, in groups where a member is not connected to
 	// most others.
@@ -51,7 +51,7 @@ type Options struct {
 	Services bool
 	// Rolling restarts all processes, one at a time: see services_rolling_test.go. It is for Services.
 	Rolling bool
-	// Upgrade makes processes speak two protocol versions: see upgrade.go.
+	// Upgrade makes processes speak two protocol versions: see upgrade_test.go.
 	Upgrade bool
 }
 

@@ -5,5 +5,5 @@
 // divided among tasks. Then it makes queries over them ([Generate]). A [Cluster] plans each one, runs
 // the stages for all tasks in one process, with the encoding that processes use, and runs the query
 // over all rows with one DuckDB. The results have to be equal, or the query has to be refused.
-// [Shrink] makes a query that fails small.
+// [Cluster.Shrink] reduces a query that fails to a small one.
 package difftest
