@@ -60,7 +60,7 @@ func createState(c *Config) (*initialState, error) {
 	s := &initialState{listening: listener.Addr().String(), self: candidateOf(c, address)}
 	saved, err := s.open(c)
 	if err == nil && saved != nil {
-		err = fmt.Errorf("Config.Recovery.DataDir %s has a member of view %d: Join its group, or remove the folder", c.Recovery.DataDir, saved.View.Number)
+		err = fmt.Errorf("Config.Recovery.DataDir %s has a member of view %d: Join its group, or remove the directory", c.Recovery.DataDir, saved.View.Number)
 	}
 	if err != nil {
 		s.data.Close()

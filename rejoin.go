@@ -96,7 +96,7 @@ func (g *Group) comeBack(s *session, r *lifecycle.Returning, now func() protocol
 }
 
 // passes reports whether an attempt to join again has failed for a reason that may pass. A data
-// folder that cannot be used is no mistake in the settings then, but a disk that is full: it was
+// directory that cannot be used is no mistake in the settings then, but a disk that is full: it was
 // used before.
 func passes(err error) bool {
 	var setting *ConfigError

@@ -84,8 +84,8 @@ type initialState struct {
 	data      *datadir.Dir          // where it saves its vote; nil: it does not
 }
 
-// open locks the folder of this process, if it has one, and returns the restarted voter that it has. A
-// folder that cannot be used is a mistake in the settings, which does not pass.
+// open locks the directory of this process, if it has one, and returns the restarted voter that it has. A
+// directory that cannot be used is a mistake in the settings, which does not pass.
 func (s *initialState) open(c *Config) (saved *membership.SavedVote, err error) {
 	if c.Recovery.DataDir == "" {
 		return nil, nil

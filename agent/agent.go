@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	a.config.Store(c)
 	if err := checkUnused(c.Socket); err != nil {
-		return err // before the folder, which that agent has, too
+		return err // before the directory, which that agent has, too
 	}
 	a.store, err = newStore(c.DataDir, retention.Limits{Messages: c.RetainMessages, Bytes: c.RetainBytes}, a.log)
 	if err != nil {

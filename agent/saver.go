@@ -55,7 +55,7 @@ const (
 	recordSnapshot = 's'
 )
 
-// open reads what the journal in a folder has. A journal that does not work is told, and done
+// open reads what the journal in a directory has. A journal that does not work is told, and done
 // without.
 func (s *saver) open(dir string, bytes int) error {
 	j, err := journal.Open(filepath.Join(dir, "messages"), int64(bytes))

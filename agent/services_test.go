@@ -171,7 +171,7 @@ func TestKeysBesideGoPrograms(t *testing.T) {
 	}
 }
 
-// All agents are started again with their data folders: the group goes on, its keys are gone, and
+// All agents are started again with their data directories: the group goes on, its keys are gone, and
 // tokens go on rising.
 func TestKeysEndWithAllAgents(t *testing.T) {
 	addresses := testutil.FreeAddresses(t, 3)

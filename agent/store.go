@@ -55,7 +55,7 @@ type arrival struct {
 	group   *pleach.Group
 }
 
-// newStore makes a store with what the journal in a folder has, or without one if that is
+// newStore makes a store with what the journal in a directory has, or without one if that is
 // empty.
 func newStore(dir string, limits retention.Limits, logger *slog.Logger) (*store, error) {
 	s := &store{

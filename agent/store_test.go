@@ -168,7 +168,7 @@ func TestDamagedStore(t *testing.T) {
 func TestStoreWithoutDisk(t *testing.T) {
 	dir, log := t.TempDir(), &testutil.LogBuffer{}
 	s := openStore(t, dir, log.Logger())
-	obstacle := filepath.Join(dir, "messages", fmt.Sprintf("%016d.log", 2)) // a folder in the place of the next segment
+	obstacle := filepath.Join(dir, "messages", fmt.Sprintf("%016d.log", 2)) // a directory in the place of the next segment
 	if err := os.Mkdir(obstacle, 0o700); err != nil {
 		t.Fatal(err)
 	}

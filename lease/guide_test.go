@@ -64,7 +64,7 @@ func TestGuideToOrderCompiles(t *testing.T) {
 		}
 		program = strings.Replace(program, part.marker, block.Text, 1)
 	}
-	// Within this module, so that it finds the packages; the go command passes over the folder.
+	// Within this module, so that it finds the packages; the go command passes over the directory.
 	folder, err := os.MkdirTemp(".", "_guide-")
 	if err != nil {
 		t.Fatal(err)

@@ -24,23 +24,23 @@ import (
 
 const members = 4
 
-// folder has what tests share.
-var folder string
+// directory has what tests share.
+var directory string
 
 func TestMain(m *testing.M) {
 	var err error
-	folder, err = os.MkdirTemp("", "pleach-sql-test-")
+	directory, err = os.MkdirTemp("", "pleach-sql-test-")
 	if err != nil {
 		panic(err)
 	}
 	code := m.Run()
-	os.RemoveAll(folder)
+	os.RemoveAll(directory)
 	os.Exit(code)
 }
 
 // generated is a small dataset.
 var generated = sync.OnceValues(func() (*dataset.Dataset, error) {
-	return tpchdata.Generate(context.Background(), tpchdata.Config{Scale: 0.01, Parts: members, Replicas: 2, Dir: filepath.Join(folder, "data")})
+	return tpchdata.Generate(context.Background(), tpchdata.Config{Scale: 0.01, Parts: members, Replicas: 2, Dir: filepath.Join(directory, "data")})
 })
 
 // newData returns a small dataset, and a copy of its directory.
@@ -50,7 +50,7 @@ func newData(t *testing.T) (*dataset.Dataset, string) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "data")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(folder, "data"))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(directory, "data"))); err != nil {
 		t.Fatal(err)
 	}
 	d, err := dataset.Open(dir)

@@ -37,13 +37,13 @@ const (
 	defaultMode      = 0o644
 )
 
-// files copies the body to a folder of every member. It takes as long as it takes: a client
+// files copies the body to a directory of every member. It takes as long as it takes: a client
 // that goes away ends it.
 func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	u := Upload{Dir: q.Get("dir"), Name: q.Get("name"), Mode: defaultMode, Fleet: q.Get("fleet") == "true", Size: r.ContentLength, Content: r.Body}
 	if u.Name == "" || u.Dir == "" {
-		return badRequest("write the name of the file and the folder that it goes to: ?name=FILE&dir=FOLDER")
+		return badRequest("write the name of the file and the directory that it goes to: ?name=FILE&dir=DIRECTORY")
 	}
 	if text := q.Get("mode"); text != "" {
 		mode, err := strconv.ParseUint(text, 8, 32)

@@ -13,7 +13,7 @@ import (
 	"github.com/pleach-go/pleach/agent/transfer"
 )
 
-// Copy sends a file to a folder of every member. Report is called from time to time, after
+// Copy sends a file to a directory of every member. Report is called from time to time, after
 // the agent has the file. The result is there after an error, too, if the agent has told it.
 func (c *Client) Copy(ctx context.Context, u api.Upload, report func(transfer.Progress)) (r transfer.Result, err error) {
 	query := url.Values{"dir": {u.Dir}, "name": {u.Name}, "mode": {strconv.FormatUint(uint64(u.Mode.Perm()), 8)}}

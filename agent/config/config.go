@@ -58,7 +58,7 @@ type Config struct {
 	TokenFile  string `yaml:"token-file"`
 	RightsFile string `yaml:"rights-file"`
 
-	// FileDirs are the folders in which this agent takes the files of other members, as
+	// FileDirs are the directories in which this agent takes the files of other members, as
 	// absolute paths. If empty, it takes none.
 	FileDirs []string `yaml:"file-dirs"`
 

@@ -102,7 +102,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// The data folder keeps the name, and the token file its token.
+// The data directory keeps the name, and the token file its token.
 func TestKept(t *testing.T) {
 	dir := t.TempDir()
 	c := &Config{DataDir: filepath.Join(dir, "data"), TokenFile: filepath.Join(dir, "token")}

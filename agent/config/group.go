@@ -108,7 +108,7 @@ func (c *Config) WithPrivateDataDir() (*Config, error) {
 	return &private, nil
 }
 
-// keptID returns the name of this member, which its data folder keeps: an agent that is
+// keptID returns the name of this member, which its data directory keeps: an agent that is
 // started again at another address is still the same member.
 func keptID(dir string) (string, error) {
 	file := filepath.Join(dir, "id")

@@ -19,11 +19,11 @@ func DefaultSocket() string {
 	return filepath.Join(sharedDir(), "agent.sock")
 }
 
-// sharedDir is the folder of this user's socket among the temporary files of all users.
+// sharedDir is the directory of this user's socket among the temporary files of all users.
 func sharedDir() string { return filepath.Join(os.TempDir(), fmt.Sprintf("pleach-%d", os.Geteuid())) }
 
-// CheckSocket refuses a socket whose folder another user may have made first, as tmux and
-// ssh-agent do: an agent there would get this user's messages. Other folders are the user's
+// CheckSocket refuses a socket whose directory another user may have made first, as tmux and
+// ssh-agent do: an agent there would get this user's messages. Other directories are the user's
 // choice.
 func CheckSocket(path string) error {
 	if dir := filepath.Dir(path); dir == sharedDir() {
@@ -32,7 +32,7 @@ func CheckSocket(path string) error {
 	return nil
 }
 
-// checkPrivate returns an error unless a folder, if it exists, belongs to a user, and others
+// checkPrivate returns an error unless a directory, if it exists, belongs to a user, and others
 // cannot write to it.
 func checkPrivate(dir string, uid int) error {
 	info, err := os.Lstat(dir)
@@ -44,5 +44,5 @@ func checkPrivate(dir string, uid int) error {
 	case info.IsDir() && belongsTo(info, uid) && info.Mode().Perm()&0o022 == 0:
 		return nil
 	}
-	return fmt.Errorf("socket: the folder %s is not this user's alone: remove it, or choose another --socket (PLEACH_SOCKET)", dir)
+	return fmt.Errorf("socket: the directory %s is not this user's alone: remove it, or choose another --socket (PLEACH_SOCKET)", dir)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The folder of a socket among everyone's temporary files must be the user's own.
+// The directory of a socket among everyone's temporary files must be the user's own.
 func TestSharedSocketDir(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

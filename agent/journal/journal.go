@@ -48,7 +48,7 @@ type segmentFile struct {
 	size   int64
 }
 
-// Open locks a folder for the journal of this process, which has about so many bytes at most.
+// Open locks a directory for the journal of this process, which has about so many bytes at most.
 func Open(dir string, limit int64) (*Journal, error) {
 	lock, err := datadir.Lock(dir)
 	if err != nil {
@@ -203,7 +203,7 @@ func (j *Journal) end() {
 	}
 }
 
-// Close ends the journal, and unlocks its folder.
+// Close ends the journal, and unlocks its directory.
 func (j *Journal) Close() error {
 	j.end()
 	return j.lock.Close()

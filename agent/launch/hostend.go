@@ -130,8 +130,8 @@ func ownAddress(host string) (net.IP, error) {
 	return addresses[0], nil
 }
 
-// prepare finds the program in the folder in which the launcher was started. Where there is
-// no such folder, it is that in which ssh starts commands.
+// prepare finds the program in the directory in which the launcher was started. Where there is
+// no such directory, it is that in which ssh starts commands.
 func (h *hostEnd) prepare(o *programOrder) {
 	h.program = o
 	folder := os.Chdir(o.Folder)
@@ -139,7 +139,7 @@ func (h *hostEnd) prepare(o *programOrder) {
 	if err == nil {
 		h.path, err = path, h.sockets.complete(o.Group, o.Secret, o.Addresses)
 	} else if err = fmt.Errorf("cannot run %s: %w", o.Args[0], errors.Unwrap(err)); folder != nil {
-		err = fmt.Errorf("%w (and there is no folder %s)", err, o.Folder)
+		err = fmt.Errorf("%w (and there is no directory %s)", err, o.Folder)
 	}
 	h.tell(event{Kind: eventReady}, err)
 }

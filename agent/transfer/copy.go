@@ -73,7 +73,7 @@ func (s *Service) CopyFile(ctx context.Context, name, dir string, report func(Pr
 	return s.Copy(ctx, File{Content: file, Name: info.Name(), Mode: info.Mode(), Size: info.Size()}, dir, report)
 }
 
-// Copy sends a file to a folder of every member of the group, this one included, and
+// Copy sends a file to a directory of every member of the group, this one included, and
 // returns when each has it or cannot have it. It does not wait for members that leave the
 // group; members that join it get the file, too. Report, if it is not nil, is called from
 // time to time.

@@ -28,7 +28,7 @@ func writeFile(t testing.TB, name string, size int, seed uint64) string {
 	return string(b)
 }
 
-// start makes a group of n members, with a folder each.
+// start makes a group of n members, with a directory each.
 func start(t testing.TB, n int) (*network, []*node) {
 	net := newNetwork()
 	var nodes []*node
@@ -115,7 +115,7 @@ func TestReceiversRefuse(t *testing.T) {
 	writeFile(t, name, 100, 3)
 	for dir, why := range map[string]string{
 		outside:            "takes no files in",
-		"link":             "is not a folder",
+		"link":             "is not a directory",
 		nodes[0].dir + "x": "takes no files in",
 	} {
 		r := mustCopy(t, nodes[0], name, dir)

@@ -17,5 +17,5 @@
 // travel. Views tell the sender which members have died, so that it does not wait for
 // them, and which have joined.
 //
-// Receivers write only below the folders that their configuration allows ([Config.Dirs]).
+// Receivers write only below the directories that their configuration allows ([Config.Dirs]).
 package transfer

@@ -17,7 +17,7 @@ func freeSpace(file *os.File) (free int64, known bool) {
 }
 
 // lock keeps other processes from writing to a partial file, as another member on this
-// host that has the same folder. The lock ends with the process.
+// host that has the same directory. The lock ends with the process.
 func lock(file *os.File) error {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }

@@ -52,7 +52,7 @@ func (n *network) install() {
 	n.changed.Notify()
 }
 
-// join adds a member with a folder, which may have files of one that has died.
+// join adds a member with a directory, which may have files of one that has died.
 func (n *network) join(t testing.TB, rank int, dir string, c Config) *node {
 	n.mu.Lock()
 	m := &node{net: n, dir: dir, self: pleach.Member{Rank: rank, ID: fmt.Sprint(rank), Incarnation: n.view.Number + 1}}

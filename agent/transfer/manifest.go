@@ -29,7 +29,7 @@ type Hash [sha256.Size]byte
 type manifest struct {
 	// sender is the incarnation of the member that sends the file.
 	sender uint64
-	// dir is the folder, with slashes. A relative one is below the receiver's first folder.
+	// dir is the directory, with slashes. A relative one is below the receiver's first directory.
 	dir, name string
 	mode      fs.FileMode // permissions only
 	size      int64
@@ -96,14 +96,14 @@ func checkName(name string) error {
 	return nil
 }
 
-// checkDir lets a folder through that has one spelling.
+// checkDir lets a directory through that has one spelling.
 func checkDir(dir string) error {
 	switch {
 	case len(dir) > maxDir:
-		return fmt.Errorf("a folder of %d bytes is too long: %d at most", len(dir), maxDir)
+		return fmt.Errorf("a directory of %d bytes is too long: %d at most", len(dir), maxDir)
 	case dir == "" || path.Clean(dir) != dir || strings.ContainsRune(dir, 0) || strings.Contains(dir, `\`),
 		dir == ".." || strings.HasPrefix(dir, "../"):
-		return fmt.Errorf("%q is not the name of a folder", dir)
+		return fmt.Errorf("%q is not the name of a directory", dir)
 	}
 	return nil
 }

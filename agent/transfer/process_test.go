@@ -103,7 +103,7 @@ func startFleet(t *testing.T) *fleet {
 	return f
 }
 
-// start starts a member, again if it was killed: it then has its old ID and folder.
+// start starts a member, again if it was killed: it then has its old ID and directory.
 func (f *fleet) start(rank int) {
 	f.members[rank] = testutil.StartRole(f.t, roleVariable, memberConfig{ID: fmt.Sprint("member-", rank), Dir: f.dirs[rank], Seed: f.seed})
 	address, _ := f.members[rank].Wait(f.t, "address ")

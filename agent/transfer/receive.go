@@ -18,7 +18,7 @@ import (
 type receive struct {
 	key      key
 	manifest *manifest
-	base     string // the allowed folder
+	base     string // the allowed directory
 	elements []string
 	over     chan struct{}        // closed when the copy is over
 	settled  chan struct{}        // closed when the answer is final

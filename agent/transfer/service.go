@@ -35,8 +35,8 @@ const SegmentSize = defaultChunk + 1<<10
 
 // Config configures a Service.
 type Config struct {
-	// Dirs are the folders, as absolute paths, that files of other members may be written
-	// to, and to folders below. A relative target is below the first one. If empty, this
+	// Dirs are the directories, as absolute paths, that files of other members may be written
+	// to, and to directories below. A relative target is below the first one. If empty, this
 	// member takes no files.
 	Dirs []string
 	// MaxReceives is how many files this member receives at a time. If zero, 16. Further

@@ -19,7 +19,7 @@ var ErrChanged = errors.New("transfer: the file has changed meanwhile")
 // File is a file to copy. Its content must not change meanwhile.
 type File struct {
 	Content io.ReaderAt
-	Name    string // without a folder
+	Name    string // without a directory
 	Mode    fs.FileMode
 	Size    int64
 	// Rate is how many bytes of it are sent in a second, at most. If zero, as many as the
@@ -33,7 +33,7 @@ type source struct {
 	manifest *manifest
 }
 
-// newSource describes a file that is to be sent to a folder, by hashing its chunks on all
+// newSource describes a file that is to be sent to a directory, by hashing its chunks on all
 // processors.
 func newSource(ctx context.Context, f File, dir string, incarnation uint64, chunk int64) (*source, error) {
 	m := &manifest{sender: incarnation, dir: path.Clean(dir), name: f.Name, mode: f.Mode.Perm(), size: f.Size, chunk: chunk}

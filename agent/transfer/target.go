@@ -16,7 +16,7 @@ import (
 // it.
 const partSuffix = ".pleach-part"
 
-// target is where a file goes. Its folder is open, so that what becomes of the path
+// target is where a file goes. Its directory is open, so that what becomes of the path
 // meanwhile does not matter. All access is relative to it, by [os.Root].
 type target struct {
 	folder   *os.Root
@@ -25,7 +25,7 @@ type target struct {
 	verified func() // is called for each chunk that verify has read
 }
 
-// locate finds the folder of a target below the allowed ones, and the elements of the path
+// locate finds the directory of a target below the allowed ones, and the elements of the path
 // from there.
 func locate(allowed []string, dir string) (base string, elements []string, err error) {
 	dir = filepath.FromSlash(dir)
@@ -50,7 +50,7 @@ func locate(allowed []string, dir string) (base string, elements []string, err e
 	return "", nil, fmt.Errorf("this member takes no files in %s", dir)
 }
 
-// openTarget opens the folder of a target. It makes those below the allowed one that are
+// openTarget opens the directory of a target. It makes those below the allowed one that are
 // not there, and follows no symbolic link.
 func openTarget(base string, elements []string, name string) (*target, error) {
 	folder, err := os.OpenRoot(base)
@@ -68,7 +68,7 @@ func openTarget(base string, elements []string, name string) (*target, error) {
 	return &target{folder: folder, name: name, part: "." + name + partSuffix, verified: func() {}}, nil
 }
 
-// enter opens a folder in a folder.
+// enter opens a directory in a directory.
 func enter(folder *os.Root, element string) (*os.Root, error) {
 	if err := folder.Mkdir(element, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -78,7 +78,7 @@ func enter(folder *os.Root, element string) (*os.Root, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a folder", filepath.Join(folder.Name(), element))
+		return nil, fmt.Errorf("%s is not a directory", filepath.Join(folder.Name(), element))
 	}
 	return folder.OpenRoot(element)
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
-// Screenshots for people to look at: PLEACH_SCREENSHOTS names their folder.
+// Screenshots for people to look at: PLEACH_SCREENSHOTS names their directory.
 func TestScreenshots(t *testing.T) {
 	folder := testutil.Screenshots.Text()
 	if folder == "" {
-		t.Skip("PLEACH_SCREENSHOTS names no folder")
+		t.Skip("PLEACH_SCREENSHOTS names no directory")
 	}
 	for _, size := range []int{5, 50, 500} {
 		for theme, setting := range map[string]string{"dark": "0", "light": "1"} {
@@ -43,7 +43,7 @@ func TestScreenshots(t *testing.T) {
 func TestScreenshotsOfZones(t *testing.T) {
 	folder := testutil.Screenshots.Text()
 	if folder == "" {
-		t.Skip("PLEACH_SCREENSHOTS names no folder")
+		t.Skip("PLEACH_SCREENSHOTS names no directory")
 	}
 	for _, zones := range []int{3, 60} {
 		c := newCanned(20)

@@ -25,7 +25,7 @@ func TestFilesHaveHeaders(t *testing.T) {
 	for _, path := range append(paths, "static/") {
 		name := strings.TrimPrefix(path, "static/")
 		if name == "index.html" {
-			continue // it is the folder itself
+			continue // it is the directory itself
 		}
 		r := get("GET", Path+name)
 		_, suffix, _ := strings.Cut(name, ".")

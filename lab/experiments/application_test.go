@@ -69,7 +69,7 @@ func TestQueryWithEveryVictim(t *testing.T) {
 
 // Partitions in files are those that are generated.
 func TestPartitionFiles(t *testing.T) {
-	d := dataset{Scale: 0.002, Members: 2, Folder: t.TempDir()}
+	d := dataset{Scale: 0.002, Members: 2, Directory: t.TempDir()}
 	if err := d.write(); err != nil {
 		t.Fatal(err)
 	}

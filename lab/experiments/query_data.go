@@ -19,8 +19,8 @@ import (
 type dataset struct {
 	Scale   float64 // the scale factor of all partitions together
 	Members int
-	// Folder has the partitions as files. If empty, they are generated.
-	Folder string
+	// Directory has the partitions as files. If empty, they are generated.
+	Directory string
 }
 
 // partition is a task's share of the tables, with the columns that the query reads.
@@ -32,7 +32,7 @@ type partition struct {
 
 // load generates or reads a task's partition.
 func (d *dataset) load(task int) (*partition, error) {
-	if d.Folder == "" {
+	if d.Directory == "" {
 		return d.generate(task)
 	}
 	b, err := os.ReadFile(d.file(task))
@@ -61,7 +61,7 @@ func (d *dataset) generate(task int) (*partition, error) {
 }
 
 func (d *dataset) file(task int) string {
-	return filepath.Join(d.Folder, fmt.Sprintf("partition-%05d", task))
+	return filepath.Join(d.Directory, fmt.Sprintf("partition-%05d", task))
 }
 
 // write makes the files of all partitions.

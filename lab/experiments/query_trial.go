@@ -18,16 +18,16 @@ type queryTrials struct {
 	seen    tally
 }
 
-// newQueryTrials computes the answer and writes the partitions to a folder, if there is one.
-func newQueryTrials(q *Queries, folder string) (*queryTrials, error) {
+// newQueryTrials computes the answer and writes the partitions to a directory, if there is one.
+func newQueryTrials(q *Queries, directory string) (*queryTrials, error) {
 	generated := dataset{Scale: q.Scale * float64(q.Members), Members: q.Members}
 	present := generated
-	present.Folder = folder
+	present.Directory = directory
 	answer, err := generated.answer()
 	if err != nil {
 		return nil, err
 	}
-	if folder != "" {
+	if directory != "" {
 		if err := present.write(); err != nil {
 			return nil, err
 		}

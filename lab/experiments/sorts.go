@@ -68,7 +68,7 @@ func (s *sorting) run(ctx context.Context, w *pleach.World, die func()) (any, er
 // sortTrials are the jobs.
 type sortTrials struct {
 	*Sorts
-	folder string
+	directory string
 	seen   tally
 }
 
@@ -77,12 +77,12 @@ func (s *Sorts) Measure(ctx context.Context) (rows []ApplicationRow, err error) 
 	if s.Trials < 1 || s.Members < 2 || s.Records < 1 {
 		return nil, fmt.Errorf("experiments: %d sorts of %d records with %d members: choose 1 trial and record or more, and 2 members or more", s.Trials, s.Records, s.Members)
 	}
-	folder, err := os.MkdirTemp("", "pleach-sorts-*")
+	directory, err := os.MkdirTemp("", "pleach-sorts-*")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	t := &sortTrials{Sorts: s, folder: folder, seen: tally{}}
+	defer func() { err = errors.Join(err, os.RemoveAll(directory)) }()
+	t := &sortTrials{Sorts: s, directory: directory, seen: tally{}}
 	records, err := samplesort.Generate(s.Members*s.Records).Read(ctx, samplesort.Records, 0, 1)
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (s *Sorts) Measure(ctx context.Context) (rows []ApplicationRow, err error) 
 	return t.seen.rows(s.Members), nil
 }
 
-func (t *sortTrials) file() string { return filepath.Join(t.folder, "records") }
+func (t *sortTrials) file() string { return filepath.Join(t.directory, "records") }
 
 // run runs each job once. The same process dies in the same phase of both approaches.
 func (t *sortTrials) run(ctx context.Context, data string, rng *rand.Rand) error {
@@ -148,10 +148,10 @@ func (t *sortTrials) complete(ctx context.Context, c applicationCase, victim int
 	return took, nil
 }
 
-// attempt runs a job into a folder of its own, and ends it when the victim has died if
+// attempt runs a job into a directory of its own, and ends it when the victim has died if
 // that is fatal.
 func (t *sortTrials) attempt(ctx context.Context, data string, phase, victim int, fatal bool, check func(output string, reports []*sortReport) error) (took float64, err error) {
-	output := filepath.Join(t.folder, "output")
+	output := filepath.Join(t.directory, "output")
 	defer func() { err = errors.Join(err, os.RemoveAll(output)) }()
 	s := &sorting{Records: t.Members * t.Records, Output: output, Victim: victim, Phase: phase}
 	if data == Present {

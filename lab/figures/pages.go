@@ -99,7 +99,7 @@ func (p *Page) table(fsys fs.FS, names []string) (string, error) {
 			return "", err
 		}
 		part, _, _ := strings.Cut(name, ".")
-		record, err := filepath.Rel(path.Dir(p.Name), path.Join(Folder, part+".json"))
+		record, err := filepath.Rel(path.Dir(p.Name), path.Join(Directory, part+".json"))
 		if err != nil {
 			return "", err
 		}

@@ -31,7 +31,7 @@ func TestFiguresAreRecorded(t *testing.T) {
 			quoted[table] = true
 		}
 	}
-	records, err := fs.Glob(fsys, figures.Folder+"/*.json")
+	records, err := fs.Glob(fsys, figures.Directory+"/*.json")
 	if err != nil || len(records) == 0 {
 		t.Fatalf("%d records: %v", len(records), err)
 	}

@@ -18,8 +18,8 @@ import (
 	"strings"
 )
 
-// Folder has the records, below the root of the repository.
-const Folder = "docs/figures"
+// Directory has the records, below the root of the repository.
+const Directory = "docs/figures"
 
 // Table is what was measured together. Its cells are as they are printed.
 type Table struct {
@@ -51,7 +51,7 @@ func (r *Record) Put(tables ...Table) {
 // Read returns the record of a part, which is empty if nothing of it was measured.
 func Read(fsys fs.FS, part string) (Record, error) {
 	var r Record
-	name := path.Join(Folder, part+".json")
+	name := path.Join(Directory, part+".json")
 	text, err := fs.ReadFile(fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -82,7 +82,7 @@ func (r *Record) check(name string) error {
 
 // Write keeps the record of a part below the root of the repository.
 func (r *Record) Write(root, part string) error {
-	name := path.Join(root, Folder, part+".json")
+	name := path.Join(root, Directory, part+".json")
 	if err := r.check(name); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // equal lists bugs that are equal in effect to what they replace, by their names, each with
 // the reason. A line of its file is
 //
-//	FOLDER FUNCTION | KIND | EXPRESSION | REASON
+//	DIRECTORY FUNCTION | KIND | EXPRESSION | REASON
 //
 // It names no line of the source, so that it outlives edits elsewhere.
 type equal map[string]string
@@ -34,7 +34,7 @@ func readEqual(name string) (equal, error) {
 		}
 		fields := strings.SplitN(line, " | ", 4)
 		if len(fields) != 4 || fields[3] == "" {
-			return nil, fmt.Errorf("%s: %q is not FOLDER FUNCTION | KIND | EXPRESSION | REASON", name, line)
+			return nil, fmt.Errorf("%s: %q is not DIRECTORY FUNCTION | KIND | EXPRESSION | REASON", name, line)
 		}
 		list[strings.Join(fields[:3], " | ")] = fields[3]
 	}
@@ -43,18 +43,18 @@ func readEqual(name string) (equal, error) {
 
 // name is what the list calls a bug.
 func (s *site) name() string {
-	return fmt.Sprintf("%s %s | %s | %s", s.folder(), s.Function, s.Kind, strings.Join(strings.Fields(s.Before), " "))
+	return fmt.Sprintf("%s %s | %s | %s", s.directory(), s.Function, s.Kind, strings.Join(strings.Fields(s.Before), " "))
 }
 
-// check returns an error if a line names no place in the folders: what it excused is gone.
+// check returns an error if a line names no place in the directories: what it excused is gone.
 func (e equal) check(folders []string, sites []site) error {
 	names := make(map[string]bool, len(sites))
 	for i := range sites {
 		names[sites[i].name()] = true
 	}
 	for name := range e {
-		folder, _, _ := strings.Cut(name, " ")
-		if slices.Contains(folders, folder) && !names[name] {
+		directory, _, _ := strings.Cut(name, " ")
+		if slices.Contains(folders, directory) && !names[name] {
 			return fmt.Errorf("the list of bugs that are equal in effect names a place that is gone: %s", name)
 		}
 	}

@@ -19,7 +19,7 @@ type laboratory struct {
 	*options
 	sites []site // all of the packages
 	equal equal
-	look  func(folder string) []finder
+	look  func(directory string) []finder
 	known map[string]verdict // by a run before this one, by site
 
 	mu       sync.Mutex
@@ -33,15 +33,15 @@ func (l *laboratory) plantAll(ctx context.Context, chosen []site) error {
 		return err
 	}
 	defer l.verdicts.Close()
-	for folder := range strings.SplitSeq(l.packages, ",") {
+	for directory := range strings.SplitSeq(l.packages, ",") {
 		var unknown []site
 		for _, s := range chosen {
-			if s.folder() != strings.TrimPrefix(folder, "./") {
+			if s.directory() != strings.TrimPrefix(directory, "./") {
 				continue
 			}
 			if l.equal[s.name()] != "" {
 				l.record.Equal++
-				l.record.of(s.folder()).Equal++
+				l.record.of(s.directory()).Equal++
 			} else if v, ok := l.known[s.String()]; ok {
 				l.record.take(v)
 			} else {
@@ -64,10 +64,10 @@ func (l *laboratory) plantIn(ctx context.Context, chosen []site) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	folder := chosen[0].folder()
-	all := slices.DeleteFunc(slices.Clone(l.sites), func(s site) bool { return s.folder() != folder })
-	fmt.Fprintf(os.Stderr, "%d bugs of %d in %s\n", len(chosen), len(all), folder)
-	t, err := newTarget(l.root, dir, all, l.workers, l.look(folder))
+	directory := chosen[0].directory()
+	all := slices.DeleteFunc(slices.Clone(l.sites), func(s site) bool { return s.directory() != directory })
+	fmt.Fprintf(os.Stderr, "%d bugs of %d in %s\n", len(chosen), len(all), directory)
+	t, err := newTarget(l.root, dir, all, l.workers, l.look(directory))
 	if err != nil {
 		return err
 	}

@@ -58,8 +58,8 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.root, "root", ".", "root `folder` of the module")
-	flag.StringVar(&o.packages, "packages", strings.Join(defaultPackages, ","), "`folders` of packages to plant bugs in, with commas")
+	flag.StringVar(&o.root, "root", ".", "root `directory` of the module")
+	flag.StringVar(&o.packages, "packages", strings.Join(defaultPackages, ","), "`directories` of packages to plant bugs in, with commas")
 	flag.StringVar(&o.by, "by", "tests", "what looks for bugs: `tests` (those of the package, then the simulator, then what uses it), own (those of the package alone) or simulation (1,000 seeds alone)")
 	flag.StringVar(&o.changed, "changed", "", "plant bugs only in files that differ from this `commit`")
 	flag.StringVar(&o.list, "equal", "lab/mutants/equal.txt", "`file` with bugs that are equal in effect")
@@ -116,8 +116,8 @@ func (o *options) run(ctx context.Context) error {
 // sites returns all places of the packages.
 func (o *options) sites() ([]site, error) {
 	var sites []site
-	for folder := range strings.SplitSeq(o.packages, ",") {
-		some, err := sitesOf(o.root, strings.TrimPrefix(folder, "./"))
+	for directory := range strings.SplitSeq(o.packages, ",") {
+		some, err := sitesOf(o.root, strings.TrimPrefix(directory, "./"))
 		if err != nil {
 			return nil, err
 		}
@@ -166,16 +166,16 @@ func commit(root string) string {
 }
 
 // of returns the count of a package.
-func (r *record) of(folder string) *tally {
-	if r.Packages[folder] == nil {
-		r.Packages[folder] = &tally{}
+func (r *record) of(directory string) *tally {
+	if r.Packages[directory] == nil {
+		r.Packages[directory] = &tally{}
 	}
-	return r.Packages[folder]
+	return r.Packages[directory]
 }
 
 // take counts a bug.
 func (r *record) take(v verdict) {
-	of := r.of(v.folder())
+	of := r.of(v.directory())
 	of.Planted++
 	r.Planted++
 	by := v.By
@@ -220,9 +220,9 @@ func (r *record) print(file string) error {
 		}
 	}
 	fmt.Printf("seed %d of %s: %d of %d found (%.0f %%) by %s, %d more equal in effect\n", r.Seed, r.Commit, r.Found, r.Planted, r.Score, r.By, r.Equal)
-	for _, folder := range slices.Sorted(maps.Keys(r.Packages)) {
-		of := r.Packages[folder]
-		fmt.Printf("  %-28s %d of %d (%.0f %%)\n", folder, of.Found, of.Planted, of.Score)
+	for _, directory := range slices.Sorted(maps.Keys(r.Packages)) {
+		of := r.Packages[directory]
+		fmt.Printf("  %-28s %d of %d (%.0f %%)\n", directory, of.Found, of.Planted, of.Score)
 	}
 	for i := range r.Survivors {
 		fmt.Println("  survived:", &r.Survivors[i].site)

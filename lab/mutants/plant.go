@@ -56,8 +56,8 @@ func (t *target) suitesOf(ctx context.Context, n int) ([]*suite, error) {
 		return suites, nil
 	}
 	var suites []*suite
-	for i, folder := range t.finders[n].packages {
-		s, err := t.compile(ctx, t.finders[n], folder, filepath.Join(t.dir, fmt.Sprintf("%d-%d.test", n, i)))
+	for i, directory := range t.finders[n].packages {
+		s, err := t.compile(ctx, t.finders[n], directory, filepath.Join(t.dir, fmt.Sprintf("%d-%d.test", n, i)))
 		if err != nil {
 			return nil, err
 		}

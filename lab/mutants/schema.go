@@ -13,7 +13,7 @@ import (
 
 // schema is a package with all of its bugs at once, of which a variable of the environment
 // switches one on: tests are compiled once, not once for each bug (mutant schemata; Untch,
-// Offutt & Harrold 1993). It writes it into a folder, and returns the overlay that shows it to
+// Offutt & Harrold 1993). It writes it into a directory, and returns the overlay that shows it to
 // go in place of the tree.
 func schema(root, dir string, sites []site) (overlay string, err error) {
 	root, err = filepath.Abs(root)

@@ -28,30 +28,30 @@ var users = map[string][]string{
 	"internal/driver/tcp":        {"."},
 }
 
-// searches are the ways to look for bugs in the package of a folder.
-var searches = map[string]func(folder string) []finder{
-	"tests": func(folder string) []finder {
-		found := own(folder)
-		if simulated(folder) {
-			found = append(found, seeds(folder, 2100))
+// searches are the ways to look for bugs in the package of a directory.
+var searches = map[string]func(directory string) []finder{
+	"tests": func(directory string) []finder {
+		found := own(directory)
+		if simulated(directory) {
+			found = append(found, seeds(directory, 2100))
 		}
-		if of := users[folder]; of != nil {
+		if of := users[directory]; of != nil {
 			found = append(found, finder{name: strings.Join(of, " "), packages: of, short: true})
 		}
 		return found
 	},
 	"own":        own,
-	"simulation": func(folder string) []finder { return []finder{seeds(folder, 1000)} },
+	"simulation": func(directory string) []finder { return []finder{seeds(directory, 1000)} },
 }
 
 // own are the tests of the package alone.
-func own(folder string) []finder {
-	return []finder{{name: "own tests", packages: []string{"./" + folder}, short: true}}
+func own(directory string) []finder {
+	return []finder{{name: "own tests", packages: []string{"./" + directory}, short: true}}
 }
 
-// simulated reports whether the simulator runs the code of a folder.
-func simulated(folder string) bool {
-	return folder != "internal/driver/tcp" && folder != "internal/collective/engine"
+// simulated reports whether the simulator runs the code of a directory.
+func simulated(directory string) bool {
+	return directory != "internal/driver/tcp" && directory != "internal/collective/engine"
 }
 
 // plans are the kinds of seeds that the simulator of groups has.
@@ -59,9 +59,9 @@ const plans = 7
 
 // seeds are the first seeds of the simulator, as many of each kind. All of them run all code, so
 // that nothing is measured before.
-func seeds(folder string, count int) finder {
+func seeds(directory string, count int) finder {
 	of, each := "./internal/test/simulation", count/plans
-	if strings.HasPrefix(folder, "fleet/") {
+	if strings.HasPrefix(directory, "fleet/") {
 		of, each = "./internal/test/fleetsimulation", count
 	}
 	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{fmt.Sprint("PLEACH_SEEDS=", each)}, unmeasured: true}

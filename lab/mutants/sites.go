@@ -33,8 +33,8 @@ type site struct {
 	source      []byte // of the file
 }
 
-// folder is the folder of the package, from the module's root.
-func (s *site) folder() string { return filepath.ToSlash(filepath.Dir(s.File)) }
+// directory is the directory of the package, from the module's root.
+func (s *site) directory() string { return filepath.ToSlash(filepath.Dir(s.File)) }
 
 func (s *site) String() string {
 	return fmt.Sprintf("%s:%d %s: %s: %s → %s", s.File, s.Line, s.Function, s.Kind, oneLine(s.Before), oneLine(s.After))
@@ -64,7 +64,7 @@ var exchanged = map[token.Token]token.Token{
 }
 
 // sitesOf returns the places for bugs in a package, in the order of its files.
-func sitesOf(root, folder string) ([]site, error) {
+func sitesOf(root, directory string) ([]site, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func sitesOf(root, folder string) ([]site, error) {
 	loaded, err := packages.Load(&packages.Config{
 		Dir:  root,
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
-	}, "./"+folder)
+	}, "./"+directory)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func sitesOf(root, folder string) ([]site, error) {
 		all = append(all, in.sites(p.Syntax[i])...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no places for bugs in %s: is that the folder of a package?", folder)
+		return nil, fmt.Errorf("no places for bugs in %s: is that the directory of a package?", directory)
 	}
 	for i := range all {
 		all[i].id = i + 1

@@ -23,7 +23,7 @@ import (
 // a bug is looked for only by the tests that reach its place, the quick ones first.
 type suite struct {
 	finder
-	folder, binary string
+	directory, binary string
 	tests          []test // the quickest first
 }
 
@@ -34,15 +34,15 @@ type test struct {
 	reached map[int]bool // bugs whose places it reaches, by number; nil: it may reach all
 }
 
-// compile compiles the tests of a folder, and runs each of them without a bug.
-func (t *target) compile(ctx context.Context, f finder, folder, binary string) (*suite, error) {
+// compile compiles the tests of a directory, and runs each of them without a bug.
+func (t *target) compile(ctx context.Context, f finder, directory, binary string) (*suite, error) {
 	began := time.Now()
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", t.overlay, "-o", binary, folder)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-overlay", t.overlay, "-o", binary, directory)
 	build.Dir = t.root
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("go test -c %s: %w\n%s", folder, err, out))
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("go test -c %s: %w\n%s", directory, err, out))
 	}
-	s := &suite{finder: f, folder: filepath.Join(t.root, folder), binary: binary}
+	s := &suite{finder: f, directory: filepath.Join(t.root, directory), binary: binary}
 	names, err := s.list(ctx)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *target) compile(ctx context.Context, f finder, folder, binary string) (
 		s.tests = append(s.tests, one)
 		return err
 	})
-	fmt.Fprintf(os.Stderr, "%s: %d tests, %.0f s until here\n", folder, len(names), time.Since(began).Seconds())
+	fmt.Fprintf(os.Stderr, "%s: %d tests, %.0f s until here\n", directory, len(names), time.Since(began).Seconds())
 	slices.SortFunc(s.tests, func(a, b test) int { return cmp.Compare(a.took, b.took) })
 	return s, errors.Join(ctx.Err(), err)
 }
@@ -63,7 +63,7 @@ func (t *target) compile(ctx context.Context, f finder, folder, binary string) (
 // list returns the names of the tests that the finder runs.
 func (s *suite) list(ctx context.Context) (names []string, err error) {
 	c := exec.CommandContext(ctx, s.binary, "-test.list", cmp.Or(s.run, "."))
-	c.Dir = s.folder
+	c.Dir = s.directory
 	out, err := c.Output()
 	for name := range strings.FieldsSeq(string(out)) {
 		if strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz") || strings.HasPrefix(name, "Example") {
@@ -87,7 +87,7 @@ func (s *suite) measure(ctx context.Context, name string) (test, error) {
 		failed, out = s.attempt(ctx, []string{name}, 10*time.Minute, "MUTANT_REACHED="+trace)
 	}
 	if failed {
-		return one, errors.Join(ctx.Err(), fmt.Errorf("%s of %s fails without a bug:\n%s", name, s.folder, out))
+		return one, errors.Join(ctx.Err(), fmt.Errorf("%s of %s fails without a bug:\n%s", name, s.directory, out))
 	}
 	one.took = time.Since(began)
 	list, err := os.ReadFile(trace)
@@ -124,7 +124,7 @@ func (s *suite) attempt(ctx context.Context, names []string, limit time.Duration
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c := exec.CommandContext(limited, s.binary, "-test.failfast", "-test.short="+strconv.FormatBool(s.short), "-test.run", "^("+strings.Join(names, "|")+")$")
-	c.Dir, c.Env = s.folder, append(append(os.Environ(), s.environment...), environment)
+	c.Dir, c.Env = s.directory, append(append(os.Environ(), s.environment...), environment)
 	// The processes that tests start end with them.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

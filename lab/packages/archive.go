@@ -20,9 +20,9 @@ type file struct {
 	mode int64
 }
 
-// archive packs files below a folder, in the order given, into a compressed tar. Each folder
+// archive packs files below a directory, in the order given, into a compressed tar. Each directory
 // comes before what it has, and all is of root and of one time.
-func archive(folder string, files []file, at time.Time) ([]byte, error) {
+func archive(directory string, files []file, at time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	t := tar.NewWriter(z)
@@ -39,7 +39,7 @@ func archive(folder string, files []file, at time.Time) ([]byte, error) {
 		return t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: at, Uname: "root", Gname: "root"})
 	}
 	for _, f := range files {
-		name := path.Join(folder, f.path)
+		name := path.Join(directory, f.path)
 		if err := mkdir(path.Dir(name)); err != nil {
 			return nil, err
 		}
@@ -67,18 +67,18 @@ func compress(data []byte) ([]byte, error) {
 }
 
 // writeChecksums writes SHA256SUMS, which sha256sum --check reads.
-func writeChecksums(folder string) error {
-	entries, err := os.ReadDir(folder) // in order
+func writeChecksums(directory string) error {
+	entries, err := os.ReadDir(directory) // in order
 	if err != nil {
 		return err
 	}
 	var sums bytes.Buffer
 	for _, e := range entries {
-		data, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		data, err := os.ReadFile(filepath.Join(directory, e.Name()))
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), e.Name())
 	}
-	return os.WriteFile(filepath.Join(folder, "SHA256SUMS"), sums.Bytes(), 0o644)
+	return os.WriteFile(filepath.Join(directory, "SHA256SUMS"), sums.Bytes(), 0o644)
 }

@@ -14,7 +14,7 @@ import (
 
 // build is one state of the source, from which all packages are made.
 type build struct {
-	// root is the folder of the source.
+	// root is the directory of the source.
 	root string
 	// version is the tag, as v1.2.3. Commits after it are v1.2.3+5.g0123abc. Before there
 	// is a tag, it is one that Go's tools would choose.

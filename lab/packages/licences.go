@@ -67,9 +67,9 @@ func (b *build) licences(binary string) (files []file, err error) {
 	return files, nil
 }
 
-// licencesIn returns the licences in the folder of a module.
-func licencesIn(folder, module string) (files []file, err error) {
-	entries, err := os.ReadDir(folder) // in order
+// licencesIn returns the licences in the directory of a module.
+func licencesIn(directory, module string) (files []file, err error) {
+	entries, err := os.ReadDir(directory) // in order
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +77,14 @@ func licencesIn(folder, module string) (files []file, err error) {
 		if e.IsDir() || !licenceName.MatchString(e.Name()) {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		data, err := os.ReadFile(filepath.Join(directory, e.Name()))
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, file{path: path.Join(licenceFolder, module, e.Name()), data: data, mode: 0o644})
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s has no licence in %s", module, folder)
+		return nil, fmt.Errorf("%s has no licence in %s", module, directory)
 	}
 	return files, nil
 }

@@ -1,4 +1,4 @@
-// Command packages builds what a release has, into a folder: a tarball for each platform, a
+// Command packages builds what a release has, into a directory: a tarball for each platform, a
 // .deb for those with Linux, a list of the modules in each binary (SBOM), and checksums.
 //
 //	go run ./lab/packages --out dist
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	out := flag.String("out", "dist", "`folder` for the packages")
+	out := flag.String("out", "dist", "`directory` for the packages")
 	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "`os/arch`,… to build for")
 	flag.Parse()
 	b, err := describe()
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// packageIn fills a folder, and needs another one for a while.
+// packageIn fills a directory, and needs another one for a while.
 func (b *build) packageIn(out string, platforms []string) error {
 	work, err := os.MkdirTemp("", "pleach-packages-")
 	if err != nil {
@@ -43,7 +43,7 @@ func (b *build) packageIn(out string, platforms []string) error {
 	return b.packageAll(out, work, platforms)
 }
 
-// packageAll fills the folder, which must not have other files: checksums are of all of it.
+// packageAll fills the directory, which must not have other files: checksums are of all of it.
 func (b *build) packageAll(out, work string, platforms []string) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err

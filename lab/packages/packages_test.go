@@ -27,7 +27,7 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(text)
 }
 
-// A package is built as a release is, installed below a folder, run from there and removed.
+// A package is built as a release is, installed below a directory, run from there and removed.
 func TestPackages(t *testing.T) {
 	if _, err := exec.LookPath("dpkg"); err != nil {
 		t.Skip(err)
@@ -39,8 +39,8 @@ func TestPackages(t *testing.T) {
 	b := &build{root: root, version: "v1.2.3-rc.1", commit: "0123abc", time: time.Unix(1e9, 0).UTC()}
 	dir := t.TempDir()
 	out, again := filepath.Join(dir, "dist"), filepath.Join(dir, "again")
-	for _, folder := range []string{out, again} {
-		if err := b.packageAll(folder, filepath.Join(dir, "work"), []string{"linux/" + runtime.GOARCH}); err != nil {
+	for _, directory := range []string{out, again} {
+		if err := b.packageAll(directory, filepath.Join(dir, "work"), []string{"linux/" + runtime.GOARCH}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,17 +134,17 @@ func testDeb(t *testing.T, deb, commit string) {
 	}
 }
 
-// An agent runs where there is nothing but its command and two folders, as in the image of
+// An agent runs where there is nothing but its command and two directories, as in the image of
 // deploy/Dockerfile: it becomes ready, and leaves when it is told to end.
 func testFromScratch(t *testing.T, binary string) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can change the root folder")
+		t.Skip("only root can change the root directory")
 	}
 	const user = 65532
 	root := t.TempDir()
-	for _, folder := range []string{"usr/bin", "run/pleach", "var/lib/pleach"} {
-		folder = filepath.Join(root, folder)
-		if err := cmp.Or(os.MkdirAll(folder, 0o755), os.Chown(folder, user, user)); err != nil {
+	for _, directory := range []string{"usr/bin", "run/pleach", "var/lib/pleach"} {
+		directory = filepath.Join(root, directory)
+		if err := cmp.Or(os.MkdirAll(directory, 0o755), os.Chown(directory, user, user)); err != nil {
 			t.Fatal(err)
 		}
 	}

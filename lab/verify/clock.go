@@ -101,7 +101,7 @@ var timeChanges = []struct{ old, new string }{
 	{"subMono(t.ext, runtimeNano()-startNano)", "subMono(t.ext, shiftedNano(runtimeNano())-startNano)"},
 }
 
-// buildMember builds the program of members from the folder of this module, with a clock that can
+// buildMember builds the program of members from the directory of this module, with a clock that can
 // be shifted. Files in replaced stand for others.
 func buildMember(source, program string, replaced map[string]string) error {
 	dir, err := os.MkdirTemp("", "pleach-verify-overlay-")
@@ -134,12 +134,12 @@ func buildMember(source, program string, replaced map[string]string) error {
 	return build(source, ".", program, files, "-tags", "shifted")
 }
 
-// buildAgent builds the pleach command from the folder of its module.
+// buildAgent builds the pleach command from the directory of its module.
 func buildAgent(root, program string, replaced map[string]string) error {
 	return build(root, "./agent/cmd/pleach", program, replaced)
 }
 
-// build builds a program of the module in a folder. Files in replaced stand for others.
+// build builds a program of the module in a directory. Files in replaced stand for others.
 func build(source, name, program string, replaced map[string]string, flags ...string) error {
 	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
 	if err = errors.Join(err, os.WriteFile(program+".overlay", overlay, 0o600)); err != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// The data folder of a member is a small disk of its own, so that it can be full while the
+// The data directory of a member is a small disk of its own, so that it can be full while the
 // histories are written. It outlives the member's processes.
 
 // diskSize is what a disk holds.

@@ -36,7 +36,7 @@ type jobConfig struct {
 
 func (j *jobConfig) flags(f *flag.FlagSet) {
 	f.StringVar(&j.addresses, "addresses", "", "addresses of all")
-	f.StringVar(&j.dir, "dir", "", "folder of the round")
+	f.StringVar(&j.dir, "dir", "", "directory of the round")
 	f.IntVar(&j.rank, "rank", 0, "rank")
 }
 

@@ -7,7 +7,7 @@
 //
 // The members are this program, too, and use nothing but the public API; it is built for them
 // with a clock that can be shifted. It needs Linux, root, the ip command and Go, and is run in
-// the folder of its source.
+// the directory of its source.
 package main
 
 import (
@@ -59,7 +59,7 @@ func main() {
 		var c config
 		c.flags(flags)
 		only := flags.String("only", "", "the `name` of one mutant")
-		root := flags.String("root", "../..", "the `folder` of the code")
+		root := flags.String("root", "../..", "the `directory` of the code")
 		_ = flags.Parse(os.Args[2:])
 		fail(runMutants(c, *root, *only))
 	default:
@@ -95,5 +95,5 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.DurationVar(&c.shrinkFor, "shrink", 0, "how long to look for a shorter plan that violates the same rule")
 	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: disks, memory or agents")
 	f.IntVar(&c.members, "members", 5, "the `number` of members; rounds of agents have 3 to 5")
-	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"), "the `folder` of histories; those of rounds that were right are removed")
+	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"), "the `directory` of histories; those of rounds that were right are removed")
 }

@@ -36,7 +36,7 @@ func (m *memberConfig) flags(f *flag.FlagSet) {
 	f.StringVar(&m.process, "process", "", "name of this start")
 	f.StringVar(&m.listen, "listen", "", "address")
 	f.StringVar(&m.seeds, "seeds", "", "addresses of all")
-	f.StringVar(&m.dir, "dir", "", "folder of the round")
+	f.StringVar(&m.dir, "dir", "", "directory of the round")
 	f.StringVar(&m.kind, "kind", disks, "kind of the round")
 	f.IntVar(&m.expect, "expect", 0, "number of members")
 	f.Uint64Var(&m.seed, "seed", 0, "seed of the clients")

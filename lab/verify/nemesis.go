@@ -40,7 +40,7 @@ const (
 )
 
 // leaveAll is a planned stop: all members leave, so that the group is over, and begin again with
-// their folders.
+// their directories.
 const leaveAll = "leave all"
 
 // killAll ends a group whose state is in memory, which begins again without it.

@@ -43,7 +43,7 @@ type cached struct {
 	value string
 }
 
-// store is the folder that all members share, and the memory of this one.
+// store is the directory that all members share, and the memory of this one.
 type store struct {
 	dir    string
 	cache  map[int]cached

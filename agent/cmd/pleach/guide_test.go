@@ -20,10 +20,10 @@ import (
 )
 
 // The commands of the guides are run as they are printed, in network namespaces that stand
-// for machines. Each machine has its own /etc, /run and /var/lib, and an empty folder to
+// for machines. Each machine has its own /etc, /run and /var/lib, and an empty directory to
 // begin in.
 
-// machine is a network namespace with folders of its own.
+// machine is a network namespace with directories of its own.
 type machine struct {
 	t       *testing.T
 	network *netns.Net
@@ -46,7 +46,7 @@ func newMachines(t *testing.T, n int, tools ...string) (machines []*machine) {
 	return machines
 }
 
-// newMachine makes folders for a machine. Several machines may share a host of the network.
+// newMachine makes directories for a machine. Several machines may share a host of the network.
 func newMachine(t *testing.T, network *netns.Net, host int) *machine {
 	t.Helper()
 	m := &machine{t, network, host, t.TempDir()}
@@ -61,7 +61,7 @@ func newMachine(t *testing.T, network *netns.Net, host int) *machine {
 	return m
 }
 
-// enter mounts the folders of a machine, which only the command's own processes see.
+// enter mounts the directories of a machine, which only the command's own processes see.
 const enter = `mount --bind "$1/etc" /etc && mount --bind "$1/run" /run && mount --bind "$1/lib" /var/lib && mount --bind "$1/srv" /srv && cd "$1/home" && eval "$2"`
 
 func (m *machine) command(line string) *exec.Cmd {

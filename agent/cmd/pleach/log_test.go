@@ -27,7 +27,7 @@ import (
 // The load of tests of the log: messages in a second, of all senders together.
 const loggedRate = 100
 
-// loggedAgent is an agent with a folder, and a listener that stays.
+// loggedAgent is an agent with a directory, and a listener that stays.
 type loggedAgent struct {
 	agentProcess
 	args   []string
@@ -39,7 +39,7 @@ type loggedAgent struct {
 	others []string         // what the listener was told beside messages
 }
 
-// startLogged starts agents with folders, and a listener at each. They are ended with the test.
+// startLogged starts agents with directories, and a listener at each. They are ended with the test.
 func startLogged(t *testing.T, n int, more ...string) (agents []*loggedAgent) {
 	t.Helper()
 	dir, addresses := t.TempDir(), testutil.FreeAddresses(t, n)

@@ -93,7 +93,7 @@ func (c *cluster) must(input string, args ...string) string {
 
 // An API server takes the manifests with every field, twice without a change, and pod security
 // takes their pods: those of the StatefulSet at its strictest level, and those of the DaemonSet,
-// which have folders of their node, at none but the lowest.
+// which have directories of their node, at none but the lowest.
 func TestManifestsOnAPIServer(t *testing.T) {
 	c := newCluster(t)
 	for namespace, level := range map[string]string{"strict": "restricted", "nodes": "privileged"} {

@@ -35,7 +35,7 @@ func need(t *testing.T, command string) {
 	}
 }
 
-// The settings that packages install are accepted, and fit the unit's folders.
+// The settings that packages install are accepted, and fit the unit's directories.
 func TestSettings(t *testing.T) {
 	c, err := config.Load("agent.yaml", nil, nil)
 	if err != nil {

@@ -207,7 +207,7 @@ func (o *otherUser) claim(from, to int) {
 	}
 }
 
-// startAs starts a role of the test binary as another user, who may not enter the folder
+// startAs starts a role of the test binary as another user, who may not enter the directory
 // that the binary is in.
 func startAs(t *testing.T, uid uint32, variable string, config []byte) *testutil.Process {
 	t.Helper()

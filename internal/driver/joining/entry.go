@@ -31,7 +31,7 @@ const logInterval = 5 * time.Second
 
 // Config is a process that is no member yet.
 type Config struct {
-	lifecycle.Config // Place and Former are those of the folder
+	lifecycle.Config // Place and Former are those of the directory
 	Client           *client.Client
 	Listener         net.Listener
 	DataDir          *datadir.Dir // nil: nothing is saved

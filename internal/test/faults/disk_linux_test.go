@@ -31,7 +31,7 @@ func busyDisk(t *testing.T, folder string) (release func()) {
 	return release
 }
 
-// groupWithDataDirs makes a group of members in this process, each with a data folder.
+// groupWithDataDirs makes a group of members in this process, each with a data directory.
 func groupWithDataDirs(t *testing.T, n int) (members []*pleach.Group, folders []string) {
 	t.Helper()
 	for i := range n {
@@ -122,7 +122,7 @@ func TestCase39BusyDisk(t *testing.T) {
 func TestCase40FullDisk(t *testing.T) {
 	const full = 3 * time.Second
 	members, folders := groupWithDataDirs(t, 3)
-	obstacle := filepath.Join(folders[2], "member.new") // a folder, which no file can be written to
+	obstacle := filepath.Join(folders[2], "member.new") // a directory, which no file can be written to
 	if err := os.Mkdir(obstacle, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func TestForceView(t *testing.T) {
 	figures(t, map[string]any{"case": 11, "members": 5, "killed": 3, "forced_ms": took.Milliseconds()})
 }
 
-// Case 11: three of five are killed and started again, with their folders. The group
+// Case 11: three of five are killed and started again, with their directories. The group
 // goes on by itself, with all five. So it does if all five are.
 func TestCase11RestartedMajority(t *testing.T) {
 	ms := newMembers(t, 5, 5, func(_ int, c *memberConfig) { c.DataDir = t.TempDir() })

@@ -44,7 +44,7 @@ func (s *versionedState) Restore(r io.Reader) error {
 	return err
 }
 
-// withDataDirs describes processes that have data folders.
+// withDataDirs describes processes that have data directories.
 func withDataDirs(t *testing.T, n int) *members {
 	return newMembers(t, n, n, func(_ int, c *memberConfig) { c.DataDir = t.TempDir() })
 }
@@ -131,7 +131,7 @@ func TestCase32AllHaveLostTheState(t *testing.T) {
 	}
 }
 
-// Case 33: all members are started again at other addresses, with their folders and with
+// Case 33: all members are started again at other addresses, with their directories and with
 // seeds that are right now.
 func TestCase33NewAddresses(t *testing.T) {
 	ms := withDataDirs(t, 5)
@@ -179,7 +179,7 @@ func TestCase33OneStays(t *testing.T) {
 	figures(t, map[string]any{"case": 33, "members": size, "stay": 1, "worst_ms": worst.Milliseconds()})
 }
 
-// Case 59: a member is killed, the others leave, and all are started again. The folder of
+// Case 59: a member is killed, the others leave, and all are started again. The directory of
 // the first one has a view that nobody can go on from, so they begin anew.
 func TestCase59OneCrashedTheOthersLeft(t *testing.T) {
 	var worst time.Duration
@@ -238,7 +238,7 @@ func TestCase35WaitingBroadcasts(t *testing.T) {
 	figures(t, map[string]any{"case": 35, "ended_ms": took.Milliseconds()})
 }
 
-// Case 41: the data folder of a member is in use by another process. It is refused at once,
+// Case 41: the data directory of a member is in use by another process. It is refused at once,
 // by name, and trying again does not help.
 func TestCase41DataDirInUse(t *testing.T) {
 	c := pleach.Config{Group: "faults", ID: "one", Recovery: pleach.Recovery{DataDir: t.TempDir()}}

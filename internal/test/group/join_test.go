@@ -225,7 +225,7 @@ func TestSeedThatIsNoMemberYet(t *testing.T) {
 	}
 }
 
-// fullWhenBegun makes a data folder unwritable between the moment at which a process has found its
+// fullWhenBegun makes a data directory unwritable between the moment at which a process has found its
 // group and its first vote: a member logs with its rank from then on.
 type fullWhenBegun struct {
 	slog.Handler

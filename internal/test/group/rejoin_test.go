@@ -114,7 +114,7 @@ func (f *failures) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A process whose data folder cannot be used when it is to come back, as on a disk that is full,
+// A process whose data directory cannot be used when it is to come back, as on a disk that is full,
 // tries again until it can.
 func TestComesBackWhenItsDataDirDoes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")

@@ -13,8 +13,8 @@ import (
 // namespaces outlive the processes that make them.
 const prefix = "pleachtest-"
 
-// folder is where ip keeps the names.
-const folder = "/run/netns"
+// directory is where ip keeps the names.
+const directory = "/run/netns"
 
 // made numbers the networks of this process.
 var made atomic.Int64
@@ -23,7 +23,7 @@ func newName() string { return fmt.Sprintf("%s%d-%d", prefix, os.Getpid(), made.
 
 // leftovers returns the namespaces of processes that are no more.
 func leftovers() []string {
-	entries, _ := os.ReadDir(folder) // there is none before the first namespace
+	entries, _ := os.ReadDir(directory) // there is none before the first namespace
 	var names []string
 	for _, e := range entries {
 		rest, ours := strings.CutPrefix(e.Name(), prefix)

@@ -186,7 +186,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		t.Errorf("%s is no leftover", name)
 	}
 	New(t, 1)
-	if _, err := os.Stat(folder + "/" + name); !os.IsNotExist(err) {
+	if _, err := os.Stat(directory + "/" + name); !os.IsNotExist(err) {
 		t.Errorf("%s is still there: %v", name, err)
 	}
 }
@@ -195,7 +195,7 @@ func TestNothingIsLeft(t *testing.T) {
 	var names []string
 	t.Run("made", func(t *testing.T) { names = New(t, 3).namespaces() })
 	for _, name := range names {
-		if _, err := os.Stat(folder + "/" + name); !os.IsNotExist(err) {
+		if _, err := os.Stat(directory + "/" + name); !os.IsNotExist(err) {
 			t.Errorf("%s is still there: %v", name, err)
 		}
 	}

@@ -49,9 +49,9 @@ var Knobs = []struct {
 	{Inputs, "sends so many random inputs over each kind of session"},
 	{UpdateGolden, "records golden files instead of comparing with them"},
 	{RecordAPI, "records the exported names and the page of settings"},
-	{Reproduced, "compares the verdicts in this folder with those on record"},
+	{Reproduced, "compares the verdicts in this directory with those on record"},
 	{Previous, "is the program of the version before, for upgrades"},
-	{Screenshots, "is the folder that pictures of the agent's page are written to"},
+	{Screenshots, "is the directory for screenshots of the agent's web UI"},
 }
 
 // Text returns what the knob is set to.

@@ -68,7 +68,7 @@ func (w *worker) receiveBare(conn net.Conn) error {
 	})
 }
 
-// sendBare sends a file along a chain of processes. It also writes it to a folder, if that
+// sendBare sends a file along a chain of processes. It also writes it to a directory, if that
 // has a name.
 func sendBare(name, dir string, chain []string) error {
 	file, err := os.Open(name)
@@ -85,7 +85,7 @@ func sendBare(name, dir string, chain []string) error {
 	return passOn(file, h, dir, sum, func() ([]byte, error) { return sum.Sum(nil), nil })
 }
 
-// passOn copies a file from a reader to a folder, if that has a name, and to the next
+// passOn copies a file from a reader to a directory, if that has a name, and to the next
 // process of the chain, if there is one. It returns when both have it.
 func passOn(from io.Reader, h *bareHeader, dir string, sum hash.Hash, check func() ([]byte, error)) (err error) {
 	writers := []io.Writer{}

@@ -17,7 +17,7 @@ type Config struct {
 	// Size is the size of the file in bytes.
 	Size int64
 	// Dir is where the file and its copies are, Members+1 times Size in all. If empty, the
-	// folder for temporary files.
+	// directory for temporary files.
 	Dir string
 	// Command starts a process that calls [Serve].
 	Command []string

@@ -22,7 +22,7 @@ type worker struct {
 	service atomic.Pointer[transfer.Service]
 }
 
-// Serve is a process that [Run] starts. It receives files in a folder, and sends one when
+// Serve is a process that [Run] starts. It receives files in a directory, and sends one when
 // it is told to.
 func Serve(ctx context.Context, dir string) error {
 	w := &worker{dir: dir}

@@ -16,7 +16,7 @@ import (
 )
 
 // Cluster is etcd's servers on this host, as processes. They write their logs to its temporary
-// folder.
+// directory.
 type Cluster struct {
 	// URLs are those of the servers, for clients.
 	URLs []string

@@ -19,7 +19,7 @@ var reportText string
 type Section struct {
 	Experiment Experiment
 	Claims     []Claim
-	// Measured is the note of its data, Files what belongs to it in the folder.
+	// Measured is the note of its data, Files what belongs to it in the directory.
 	Measured string
 	Files    []string
 	Pictures []template.HTML

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// partial keeps, in a session's folder, what is done of one source, beside where
+// partial keeps, in a session's directory, what is done of one source, beside where
 // its tables will be. A large one takes many minutes.
 type partial struct {
 	session *Session

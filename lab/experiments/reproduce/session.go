@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Session is a reproduction into a folder. What is in the folder already, by the
+// Session is a reproduction into a directory. What is in the directory already, by the
 // same version, is not measured again.
 type Session struct {
-	// Dir is the folder; it is made if need be.
+	// Dir is the directory; it is made if need be.
 	Dir string
 	// Version is that of the program.
 	Version string
@@ -32,7 +32,7 @@ type Session struct {
 
 // Outcome is what a session has come to.
 type Outcome struct {
-	// Claims are those of all experiments in the folder.
+	// Claims are those of all experiments in the directory.
 	Claims []Claim
 	// Done and Left are the names of the experiments that were asked for.
 	Done, Left []string
@@ -215,7 +215,7 @@ func WriteClaims(w io.Writer, claims []Claim) error {
 	return e.Encode(claims)
 }
 
-// create writes a file of the folder in full or not at all: what is there is
+// create writes a file of the directory in full or not at all: what is there is
 // finished.
 func (s *Session) create(name string, write func(io.Writer) error) error {
 	var content bytes.Buffer

@@ -33,7 +33,7 @@ func session(dir string) (s *Session, measured *[]string) {
 	}, measured
 }
 
-// What is in the folder is not measured again, and the report is of all of it.
+// What is in the directory is not measured again, and the report is of all of it.
 func TestSessionGoesOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "deep", "folder")
 	first, measured := session(dir)

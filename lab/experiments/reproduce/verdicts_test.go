@@ -19,7 +19,7 @@ const goldenVerdicts = "testdata/verdicts.txt"
 // leastNumeric is how many claims must have a number on both sides.
 const leastNumeric = 30
 
-// A quick reproduction, in the folder $PLEACH_REPRODUCED, comes to the verdicts
+// A quick reproduction, in the directory $PLEACH_REPRODUCED, comes to the verdicts
 // that are recorded: a change that alters one must say so, in the golden file.
 //
 //	pleach-lab reproduce --quick --out DIR

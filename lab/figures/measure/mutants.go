@@ -31,14 +31,14 @@ func mutantsTests(l *lab) []figures.Table {
 		found := fmt.Sprintf("%d, %.0f %%", p.Found, p.Score)
 		t.Rows = append(t.Rows, []string{name, fmt.Sprint(p.Planted), found, fmt.Sprint(p.Equal), strings.Join(survivors, ", ")})
 	}
-	for _, folder := range slices.Sorted(maps.Keys(out.Packages)) {
+	for _, directory := range slices.Sorted(maps.Keys(out.Packages)) {
 		var survivors []string
 		for _, s := range out.Survivors {
-			if path.Dir(s.File) == folder {
+			if path.Dir(s.File) == directory {
 				survivors = append(survivors, fmt.Sprintf("`%s`: `%s`", s.Function, strings.ReplaceAll(s.Before, "|", `\|`)))
 			}
 		}
-		row("`"+folder+"`", out.Packages[folder], survivors)
+		row("`"+directory+"`", out.Packages[directory], survivors)
 	}
 	row("all", out.planted, nil)
 	return []figures.Table{t}

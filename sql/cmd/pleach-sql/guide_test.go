@@ -18,19 +18,19 @@ import (
 // left stands in a page where output is left out.
 var left = regexp.MustCompile(`\s*…\s*`)
 
-// The commands of the guide are run as they are printed, from a folder that has nothing
+// The commands of the guide are run as they are printed, from a directory that has nothing
 // but what `make build sql` builds. This test's program is pleach-sql.
 func TestGuideToSQL(t *testing.T) {
-	folder := t.TempDir()
-	if err := os.Mkdir(filepath.Join(folder, "bin"), 0o755); err != nil {
+	directory := t.TempDir()
+	if err := os.Mkdir(filepath.Join(directory, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(folder, "bin"), "./agent/cmd/pleach")
+	build := exec.Command("go", "build", "-o", filepath.Join(directory, "bin"), "./agent/cmd/pleach")
 	build.Dir, build.Env = "../../..", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.Symlink(os.Args[0], filepath.Join(folder, "bin/pleach-sql")); err != nil {
+	if err := os.Symlink(os.Args[0], filepath.Join(directory, "bin/pleach-sql")); err != nil {
 		t.Fatal(err)
 	}
 	const guide = "../../../docs/guide/sql.md"
@@ -42,7 +42,7 @@ func TestGuideToSQL(t *testing.T) {
 	plan := testutil.CodeBlocks(t, guide, "Query plans")[0].Commands()
 	for _, c := range slices.Concat(first[1:], own, plan) {
 		cmd := exec.Command("bash", "-c", c.Line)
-		cmd.Dir, cmd.Env = folder, append(os.Environ(), commandVariable+"=1")
+		cmd.Dir, cmd.Env = directory, append(os.Environ(), commandVariable+"=1")
 		began := time.Now()
 		out, err := cmd.CombinedOutput()
 		if err != nil {
