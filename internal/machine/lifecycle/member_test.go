@@ -206,7 +206,7 @@ func TestMemberComparesViews(t *testing.T) {
 		{"the same view", control.Member, &same, ""},
 		{"an older view without it", control.Member, &older, ""},
 		{"a later view", control.Member, &later, "learn of s:1"},
-		{"a later view of a seat", control.Seated, &later, "learn of s:1"},
+		{"a later view of a restarted voter", control.RestartedVoter, &later, "learn of s:1"},
 		{"a later view without it", control.Member, &without, "removed by view 9 of s:1"},
 		{"a later view with its successor", control.Member, &replaced, "removed by view 9 of s:1"},
 		{"the view of a candidate, without it", control.Candidate, &without, ""},
@@ -230,7 +230,7 @@ func TestMemberMeetsProcessesElsewhere(t *testing.T) {
 	d.lose()
 	d.g.unreachable = []protocol.Rank{1}
 	d.pass(seedInterval)
-	i := of("c", control.Seated, nil)
+	i := of("c", control.RestartedVoter, nil)
 	i.Address, i.Others = "c:9", []control.Contact{{ID: "b", Address: "b:9"}}
 	d.reply(Reply{Body: i.Encode(nil)})
 	d.expect("a reachable member and one that is not", "move to b:9")
