@@ -72,7 +72,8 @@ func (s *sender) send(ctx context.Context, topic string, data []byte) (again boo
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
 		data = data[len(piece):]
-		if restarts, err = s.write(ctx, topic, piece, len(data), cut); err != nil || restarts != cut {
+		restarts, err = s.write(ctx, topic, piece, len(data), cut)
+		if err != nil || restarts != cut {
 			return err == nil, err
 		}
 		topic = "" // the first piece has it
@@ -130,7 +131,8 @@ func (s *sender) flush(ctx context.Context) error {
 func (s *sender) write(ctx context.Context, topic string, piece []byte, left int, cut uint64) (restarts uint64, err error) {
 	var written error
 	err = s.waitToSend(ctx, func(protocol.Time) bool {
-		if restarts = s.stream.Restarts(); restarts != cut {
+		restarts = s.stream.Restarts()
+		if restarts != cut {
 			return true
 		}
 		if topic == "" {

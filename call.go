@@ -87,7 +87,8 @@ func (g *Group) Handle(name string, f func(ctx context.Context, r Request) ([]by
 	if g.handlers.by == nil {
 		g.handlers.by = make(map[string]func(context.Context, Request) ([]byte, error))
 	}
-	if g.handlers.by[name] = f; f == nil {
+	g.handlers.by[name] = f
+	if f == nil {
 		delete(g.handlers.by, name)
 	}
 }

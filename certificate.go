@@ -187,12 +187,14 @@ var ErrRevoked = admission.ErrRevoked
 func follow(c *Config) (err error) {
 	f := &c.Security.followed
 	if c.Security.SecretFile != "" && f.Secrets == nil {
-		if f.Secrets, err = admission.SecretFile(c.Security.SecretFile); err != nil {
+		f.Secrets, err = admission.SecretFile(c.Security.SecretFile)
+		if err != nil {
 			return &ConfigError{Field: "Security.SecretFile", Reason: "cannot be used: " + err.Error(), Err: err}
 		}
 	}
 	if c.Security.DenyFile != "" && f.Deny == nil {
-		if f.Deny, err = admission.DenyFile(c.Security.DenyFile); err != nil {
+		f.Deny, err = admission.DenyFile(c.Security.DenyFile)
+		if err != nil {
 			return &ConfigError{Field: "Security.DenyFile", Reason: "cannot be used: " + err.Error(), Err: err}
 		}
 	}

@@ -161,7 +161,8 @@ func ExampleGroup_Views() {
 		}
 		switch v.Number {
 		case 1: // usually in another process
-			if second, err = pleach.Join(ctx, pleach.Config{ID: "b"}, v.Leader().Address); err != nil {
+			second, err = pleach.Join(ctx, pleach.Config{ID: "b"}, v.Leader().Address)
+			if err != nil {
 				log.Fatal(err)
 			}
 		case 2:

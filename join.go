@@ -68,7 +68,8 @@ func createState(c *Config) (*initialState, error) {
 	}
 	s.self.Incarnation, s.self.Synced = member.FirstIncarnation, c.State != nil
 	s.view = membership.View{Number: 1, Version: s.self.Version, Slots: 1, Members: membership.MembersOf(s.self)}
-	if s.transport, err = newTransport(c, s, listener, []string{address}); err != nil {
+	s.transport, err = newTransport(c, s, listener, []string{address})
+	if err != nil {
 		s.data.Close()
 	}
 	return s, err
@@ -96,7 +97,8 @@ func joinState(c *Config, ctx context.Context, seeds []string, compare control.S
 	for _, m := range s.view.Members.All() {
 		addresses[m.Rank] = s.elsewhere.Address(m)
 	}
-	if s.transport, err = newTransport(c, s, listener, addresses); err != nil {
+	s.transport, err = newTransport(c, s, listener, addresses)
+	if err != nil {
 		s.data.Close()
 	}
 	return s, err

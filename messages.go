@@ -168,7 +168,8 @@ func (r *receiver) next(ctx context.Context) (item, error) {
 			r.consumers.noteProcessed()
 			continue
 		}
-		if r.replica.restoreState(); !r.prefetched.Empty() {
+		r.replica.restoreState()
+		if !r.prefetched.Empty() {
 			continue // another goroutine has taken them
 		}
 		if err := r.receive(ctx, &r.prefetched, r.arrived, r.prefetch); err != nil {
@@ -351,7 +352,8 @@ func (r *receiver) readyToDispatch() bool {
 // fetch takes messages for the handler: those that a step has prefetched or, if there are
 // none, those that wait. It returns false if the group is closed.
 func (r *receiver) fetch() bool {
-	if r.dispatched = r.prefetched.Exchange(r.dispatched); len(r.dispatched) > 0 {
+	r.dispatched = r.prefetched.Exchange(r.dispatched)
+	if len(r.dispatched) > 0 {
 		if r.left.Load() {
 			r.pending.Store(true)
 		}

@@ -152,7 +152,8 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 	g.network.elsewhere = s.elsewhere
 	g.network.roster, _ = s.transport.(transport.Roster)
 	var err error
-	if g.machine, err = member.New(g.memberConfig(s, u)); err != nil {
+	g.machine, err = member.New(g.memberConfig(s, u))
+	if err != nil {
 		return nil, err
 	}
 	g.stream = g.machine.Stream()

@@ -283,7 +283,8 @@ func (a *agreed) learnLimits(known map[membershipKey]int) bool {
 			if err != nil && !errors.Is(err, ErrRefused) {
 				return false
 			}
-			if most, ok = theirs.Receives(); !ok {
+			most, ok = theirs.Receives()
+			if !ok {
 				most = limit.most // unknown: it is of an older build
 			}
 			known[key] = most

@@ -139,7 +139,8 @@ func (p *receipts) waitStable(ctx context.Context, processed bool) (Receipt, err
 	}
 	var sentIn uint64
 	if p.node.Do(func(now protocol.Time) {
-		if upTo, sentIn = p.machine.Poll(now), p.sender.sentIn; processed {
+		upTo, sentIn = p.machine.Poll(now), p.sender.sentIn
+		if processed {
 			p.machine.PollProcessed(now)
 		}
 	}) != nil {
@@ -319,7 +320,8 @@ func appendUnconfirmed(list []Unconfirmed, m Unconfirmed) []Unconfirmed {
 	if m.First > m.Last {
 		return list
 	}
-	if list = append(list, m); len(list) > maxUnconfirmed {
+	list = append(list, m)
+	if len(list) > maxUnconfirmed {
 		list[1].First = list[0].First
 		list = list[1:]
 	}
@@ -336,7 +338,8 @@ func (u *unconfirmed) since(g *Group, o *stableOptions) (*session, error) {
 		list = u.processed
 	}
 	for _, m := range list {
-		if m.First = max(m.First, o.since+1); m.First <= m.Last {
+		m.First = max(m.First, o.since+1)
+		if m.First <= m.Last {
 			e.Memberships = append(e.Memberships, m)
 		}
 	}

@@ -131,7 +131,8 @@ func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
 		}
 	}
 	s.self, s.view.Members = members[a.Rank], membership.MembersOf(members...)
-	if s.transport = c.Network.Transport; s.transport != nil {
+	s.transport = c.Network.Transport
+	if s.transport != nil {
 		return s, nil
 	}
 	if err := checkCertificate(c, s.self.Identity, s.self.Address); err != nil {
@@ -168,7 +169,8 @@ func assignment(c *Config, ctx context.Context) (bootstrap.Assignment, error) {
 	a := bootstrap.Assignment{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
 	var err error
 	if len(c.Addresses) == 0 {
-		if a, err = bootstrap.Detect(os.Getenv); err != nil {
+		a, err = bootstrap.Detect(os.Getenv)
+		if err != nil {
 			return a, fmt.Errorf("%w; without a launcher, set Config.Addresses and Config.Rank", err)
 		}
 	}
@@ -180,7 +182,8 @@ func assignment(c *Config, ctx context.Context) (bootstrap.Assignment, error) {
 	a.Secret = secretOf(c)
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.Detection.StartTimeout, defaultStartTimeout))
 	defer cancel()
-	if a, err = a.Meet(ctx); err != nil {
+	a, err = a.Meet(ctx)
+	if err != nil {
 		return a, fmt.Errorf("Config.Addresses and Config.Rank, or what the launcher says: %w", err)
 	}
 	return a, nil

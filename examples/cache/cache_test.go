@@ -117,7 +117,8 @@ func startProcess(t *testing.T, command *exec.Cmd, listen string, reading *sync.
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			var e event
 			if n, _ := fmt.Sscan(lines.Text(), &e.what, &e.at, &e.version, &e.fresh); n == 4 {
-				if p.events = append(p.events, e); e.what == "read" && e.fresh {
+				p.events = append(p.events, e)
+				if e.what == "read" && e.fresh {
 					p.fresh.Add(1)
 				}
 			}
@@ -234,7 +235,8 @@ func judge(all []*process) (asked, blind score) {
 }
 
 func (s *score) count(late time.Duration) {
-	if s.reads++; late > 0 {
+	s.reads++
+	if late > 0 {
 		s.stale++
 		s.worst = max(s.worst, late)
 	}

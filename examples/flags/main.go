@@ -204,7 +204,8 @@ func run(ctx context.Context, args []string) error {
 	if *certificates != "" {
 		file := func(name string) string { return filepath.Join(*certificates, name) }
 		var err error
-		if config.Security.TLS, err = pleach.TLSFiles(file("cert.pem"), file("key.pem"), file("ca.pem")); err != nil {
+		config.Security.TLS, err = pleach.TLSFiles(file("cert.pem"), file("key.pem"), file("ca.pem"))
+		if err != nil {
 			return err
 		}
 	}

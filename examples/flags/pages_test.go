@@ -33,7 +33,8 @@ func TestPagesQuoteThisProgram(t *testing.T) {
 		for _, block := range blocks {
 			sample, _, _ := strings.Cut(block, "```")
 			for line := range strings.Lines(sample) {
-				if line = strings.TrimSpace(line); line != "…" && !strings.Contains(source.String(), line) {
+				line = strings.TrimSpace(line)
+				if line != "…" && !strings.Contains(source.String(), line) {
 					t.Errorf("%s: %q is not in the source", page, line)
 				}
 			}

@@ -56,15 +56,18 @@ func run(ctx context.Context) error {
 			return err
 		}
 		if len(admission.Joined) > 0 {
-			if step, model, err = share(ctx, w, admission, step, model); err != nil {
+			step, model, err = share(ctx, w, admission, step, model)
+			if err != nil {
 				return err
 			}
 			measured, since = step, time.Now()
 		}
-		if model, err = descend(ctx, w, step, model); err != nil {
+		model, err = descend(ctx, w, step, model)
+		if err != nil {
 			return err
 		}
-		if step++; step%report == 0 {
+		step++
+		if step%report == 0 {
 			if w.Rank() == w.Owner(0) {
 				fmt.Printf("step %d: error %.6f, %v a step, tasks that have moved: %v\n",
 					step, distance(model), (time.Since(since) / time.Duration(step-measured)).Round(10*time.Microsecond), moved(w))

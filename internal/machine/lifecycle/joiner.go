@@ -82,7 +82,8 @@ func (m *Machine) joinReplied(_ string, r Reply) {
 		m.fail(r.Err)
 		return
 	}
-	if j.next++; j.next < len(j.targets) {
+	j.next++
+	if j.next < len(j.targets) {
 		j.due = m.now
 		return
 	}

@@ -25,10 +25,12 @@ func TestElection(t *testing.T) {
 		}
 		v := viewOf(4, members...)
 		var e Election
-		if e.Begin(nil); e.View() != 0 || e.Offer(0, 1, 1) != nil {
+		e.Begin(nil)
+		if e.View() != 0 || e.Offer(0, 1, 1) != nil {
 			t.Fatal("an election without a view")
 		}
-		if e.Begin(&v); e.View() != 4 {
+		e.Begin(&v)
+		if e.View() != 4 {
 			t.Fatal("no election")
 		}
 		if e.Offer(3, 1, 9) != nil || e.Offer(5, 1, 9) != nil || e.Offer(4, 2, 9) != nil {
@@ -390,7 +392,8 @@ func TestJoins(t *testing.T) {
 			t.Fatalf("it asks %v", a)
 		}
 		d.reply(a, Reply{Err: errors.New("for good"), Permanent: true})
-		if a = joins(d); a.Address != "s:2" || d.now != rounds[len(rounds)-1] {
+		a = joins(d)
+		if a.Address != "s:2" || d.now != rounds[len(rounds)-1] {
 			t.Fatalf("it asks %v", a)
 		}
 		d.reply(a, Reply{Err: errors.New("busy")})
@@ -412,14 +415,16 @@ func TestJoins(t *testing.T) {
 	}
 	d.m.Over(d.now)
 	d.m.Replied(d.now, 1, Reply{})
-	if d.take(); d.m.Next(d.now) != nil || d.m.Deadline() != protocol.Never {
+	d.take()
+	if d.m.Next(d.now) != nil || d.m.Deadline() != protocol.Never {
 		t.Error("it goes on after it is a member")
 	}
 
 	d = drive(t, seeds)
 	d.reply(joins(d), Reply{Err: errors.New("busy")})
 	d.reply(joins(d), Reply{Err: errors.New("for good"), Permanent: true})
-	if d.pass(d.m.Deadline()); d.m.stage != joining {
+	d.pass(d.m.Deadline())
+	if d.m.stage != joining {
 		t.Error("it fails although one may let it join later")
 	}
 	d.reply(joins(d), Reply{Err: errors.New("for good"), Permanent: true})
@@ -516,11 +521,13 @@ func TestAdmittedVoter(t *testing.T) {
 		for _, a := range asked {
 			d.reply(a, silent)
 		}
-		if d.pass(d.now + viewPause - 1); len(pending[control.View](d)) > 0 {
+		d.pass(d.now + viewPause - 1)
+		if len(pending[control.View](d)) > 0 {
 			t.Fatal("it asks again at once")
 		}
 		d.pass(d.now + 1)
-		if asked = pending[control.View](d); len(asked) == 0 {
+		asked = pending[control.View](d)
+		if len(asked) == 0 {
 			if try != viewTries {
 				t.Errorf("it has tried %d times", try)
 			}
@@ -638,7 +645,8 @@ func TestEnds(t *testing.T) {
 	d.expect("admitted", "lifecycle.Become ")
 	d.m.Replied(d.now, asked[0].Token, Reply{Body: i.Encode(nil)})
 	d.m.Requested(d.now, control.Introduce{Question: control.Question{From: control.Contact{ID: "b", Address: "b:1"}}})
-	if d.now += second; d.m.Next(d.now) != nil || d.m.Deadline() != protocol.Never {
+	d.now += second
+	if d.m.Next(d.now) != nil || d.m.Deadline() != protocol.Never {
 		t.Error("it goes on")
 	}
 	newer := three(7, 50)
@@ -793,7 +801,8 @@ func TestPatience(t *testing.T) {
 		s := newSearch(control.Contact{ID: "a", Address: "a:1"}, nil)
 		s.hold(nil, 1)
 		s.joinable, s.joinableIn = 1, 9
-		if s.compare(1+patience+late, &i); (s.take().place != nil) != (late > 0) {
+		s.compare(1+patience+late, &i)
+		if (s.take().place != nil) != (late > 0) {
 			t.Errorf("%d later than patience", late)
 		}
 	}

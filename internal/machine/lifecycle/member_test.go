@@ -291,7 +291,8 @@ func TestMemberCatchesUp(t *testing.T) {
 			d.m.Learned(d.now, "s:1", errSilent) // of another process
 			d.pass(catchUpInterval - 1)
 			d.expect("right after that", "")
-			if d.pass(1); try == catchUpTries-1 {
+			d.pass(1)
+			if try == catchUpTries-1 {
 				d.expect("after the last try", "")
 			}
 		}
@@ -362,7 +363,8 @@ func TestMemberLooksForSuccessor(t *testing.T) {
 		d.expect(c.name, c.want)
 		d.pass(successorTimeout - 1)
 		ended := strings.Contains(c.want, "ended")
-		if d.pass(1); ended {
+		d.pass(1)
+		if ended {
 			d.actions = append(d.actions, Ended{})
 		}
 		d.asks = nil
@@ -425,7 +427,8 @@ func TestMemberAnswers(t *testing.T) {
 		t.Error("it confirms the request of a candidate")
 	}
 	for _, first := range []bool{true, false} {
-		if d.g.view.Number = 7; first {
+		d.g.view.Number = 7
+		if first {
 			d.g.view.Number = 1
 		}
 		b, _ := d.m.Requested(d.now, control.Founding{Request: founding.Request{From: founding.Candidate{ID: "z"}}})
@@ -540,12 +543,14 @@ func TestMemberKeepsRules(t *testing.T) {
 					ended++
 				}
 			}
-			if d.actions = nil; ended > 1 {
+			d.actions = nil
+			if ended > 1 {
 				r.Fatal("it ends twice")
 			}
 		}
 		if d.m.removal.began {
-			if d.pass(successorTimeout); ended+len(d.actions) != 1 {
+			d.pass(successorTimeout)
+			if ended+len(d.actions) != 1 {
 				r.Fatal("the search for a successor does not end")
 			}
 		}

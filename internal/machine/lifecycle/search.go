@@ -224,7 +224,8 @@ func (s *search) count(i *control.Introduction) {
 	if m == nil {
 		return
 	}
-	if s.gone[i.ID] = !slices.Contains(i.Marks, control.Mark(i.ID, m.Nonce)); s.gone[i.ID] {
+	s.gone[i.ID] = !slices.Contains(i.Marks, control.Mark(i.ID, m.Nonce))
+	if s.gone[i.ID] {
 		s.result.gone = m
 	} else {
 		s.result.back = m

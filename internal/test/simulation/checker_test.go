@@ -170,7 +170,8 @@ func (c *checker) delivered(p *process, m *stream.Message) {
 		c.sim.record(p, "is told that %d segments of rank %d are lost", m.Lost, m.Root)
 		return
 	}
-	if c.begins(p, m); m.Begins {
+	c.begins(p, m)
+	if m.Begins {
 		return
 	}
 	q := p.group.members[identity{sender.Identity, sender.Incarnation}]

@@ -78,7 +78,8 @@ func (s *Simulation) converge() {
 	if !s.converged() {
 		s.checker.fail("the group falls apart:%s", s.describe())
 	}
-	if views = s.result.Views - views; views > uint64(viewsPerHost*len(s.hosts)) {
+	views = s.result.Views - views
+	if views > uint64(viewsPerHost*len(s.hosts)) {
 		s.checker.fail("%d views after the trouble:%s", views, s.describe())
 	}
 }

@@ -209,7 +209,8 @@ func (d *detector) probed(w *watched, probe uint64, try int, before, result susp
 			return
 		}
 	}
-	if w.probing = w.again; w.again {
+	w.probing = w.again
+	if w.again {
 		w.again = false
 		d.round(w, probe, 0, 0, none)
 	}

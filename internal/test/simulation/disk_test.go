@@ -46,12 +46,14 @@ func (p *process) load() (place *membership.SavedVote, ok bool) {
 	if d.following != nil && (d.following.saves > i.saves || s.has(olderFileCounts)) {
 		i = *d.following
 	}
-	if l.next, l.starts, l.former = i.next, i.starts+1, i.former; l.next == 0 {
+	l.next, l.starts, l.former = i.next, i.starts+1, i.former
+	if l.next == 0 {
 		l.next = s.nonce()
 	}
 	if len(i.state) > 0 {
 		var err error
-		if place, err = membership.DecodeSavedVote(i.state); err != nil {
+		place, err = membership.DecodeSavedVote(i.state)
+		if err != nil {
 			s.checker.fail("%v cannot read its disk: %v", p, err)
 			return nil, false
 		}
@@ -74,7 +76,8 @@ func (p *process) save(state []byte, sync bool) error {
 	switch {
 	case !sync:
 		p.sim.record(p, "saves %s without sync", l.saved(state))
-		if d.following = i; p.sim.has(unsyncedReplacesSaved) {
+		d.following = i
+		if p.sim.has(unsyncedReplacesSaved) {
 			d.synced = nil
 		}
 	case p.sim.has(voteToldBeforeSaved):

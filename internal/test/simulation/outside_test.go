@@ -74,7 +74,8 @@ func (p *process) actOutside(action lifecycle.Action) {
 	s, m := p.sim, p.outside.member
 	switch a := action.(type) {
 	case lifecycle.Ask:
-		if s.checker.asks(p, &a); p.mayCrash() {
+		s.checker.asks(p, &a)
+		if p.mayCrash() {
 			return
 		}
 		s.request(p, a.Address, a.Request, a.Timeout, func(r lifecycle.Reply) {

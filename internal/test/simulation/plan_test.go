@@ -71,7 +71,8 @@ func (p *plan) String() string {
 
 // drawLife draws how members begin, end and come back.
 func (p *plan) drawLife(rng *rand.Rand) {
-	if p.durable = p.begin != given && rng.IntN(2) == 0; !p.durable {
+	p.durable = p.begin != given && rng.IntN(2) == 0
+	if !p.durable {
 		return
 	}
 	p.moves, p.doubles = rng.IntN(4) == 0, false

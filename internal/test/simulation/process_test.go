@@ -89,7 +89,8 @@ func (p *process) enter(b *lifecycle.Membership) {
 	s := p.sim
 	p.rest()
 	p.self = b.Self
-	if p.enterDisk(b); p.state == ended {
+	p.enterDisk(b)
+	if p.state == ended {
 		return
 	}
 	c := member.Config{
@@ -109,7 +110,8 @@ func (p *process) enter(b *lifecycle.Membership) {
 		s.options.Configure(&c)
 	}
 	var err error
-	if p.machine, err = member.New(c); err != nil {
+	p.machine, err = member.New(c)
+	if err != nil {
 		s.checker.fail("%v cannot begin: %v", p, err)
 		return
 	}
@@ -334,7 +336,8 @@ func (p *process) end(err error) {
 	s.record(p, "ends: %v", err)
 	p.program.drain()
 	slow := p.machine.TooSlow()
-	if p.forgetVote(); p.state == ended {
+	p.forgetVote()
+	if p.state == ended {
 		return
 	}
 	p.close()

@@ -119,7 +119,8 @@ func (p *program) write() bool {
 	}
 	if !wrote && m.Unwritten() == 0 {
 		p.said++
-		if p.current = nil; b.done != nil {
+		p.current = nil
+		if b.done != nil {
 			p.process.services.later(b.done)
 		}
 		return true
@@ -182,7 +183,8 @@ func (p *program) look() {
 		switch lossy := m.Incomplete(); {
 		case m.Stable() >= p.poll.upTo:
 			s.checker.receipt(p.process, &p.poll)
-			if p.poll.stage = noPoll; s.options.Rich {
+			p.poll.stage = noPoll
+			if s.options.Rich {
 				p.poll.stage = pollProcessing
 			}
 		case len(lossy) > 0:

@@ -121,7 +121,8 @@ func Run(seed uint64, o Options) Result {
 		hash: hashBasis, result: Result{Seed: seed},
 	}
 	s.checker.sim, s.addresses = s, make(map[string]*host)
-	if s.plan = drawPlan(s.rng); o.Disks && !s.plan.durable {
+	s.plan = drawPlan(s.rng)
+	if o.Disks && !s.plan.durable {
 		return s.result
 	}
 	if o.Cut {
@@ -166,7 +167,8 @@ func (s *Simulation) runUntil(end protocol.Time, done func() bool) bool {
 	next := s.now
 	for s.checker.err == nil {
 		if done != nil && s.now >= next {
-			if next = s.now + interval; done() {
+			next = s.now + interval
+			if done() {
 				return true
 			}
 		}
@@ -177,7 +179,8 @@ func (s *Simulation) runUntil(end protocol.Time, done func() bool) bool {
 		}
 		e := s.events.pop()
 		s.now = e.at
-		if s.result.Events++; s.result.Events > maxEvents {
+		s.result.Events++
+		if s.result.Events > maxEvents {
 			s.checker.fail("%d events: the group runs away:%s", maxEvents, s.describe())
 		}
 		e.do()

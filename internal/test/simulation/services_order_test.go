@@ -51,7 +51,8 @@ func (o *orderPart) begin(s *services) {
 	*o = orderPart{services: s, callers: make(map[uint64]served), armed: protocol.Never}
 	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: !p.sim.has(unsafeOrder), MaxBatch: maxBatch, Block: stateBlock})
 	o.joining = sequencer.NewJoining(o.machine, p.self.Incarnation == member.FirstIncarnation, p.sim.rng.Uint64)
-	if o.reset(p.sim.checker.epoch(p, 0)); o.joining.Knows() {
+	o.reset(p.sim.checker.epoch(p, 0))
+	if o.joining.Knows() {
 		o.leases.empty(o.epoch)
 	}
 	p.host.client.Again()

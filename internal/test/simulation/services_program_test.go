@@ -204,7 +204,8 @@ func processName(id string, incarnation uint64) string { return fmt.Sprint(id, "
 
 func (l *leasePart) reset() {
 	l.table = leases.New()
-	if l.table.Drift = leaseDrift; l.process.sim.has(leaseByOneClock) {
+	l.table.Drift = leaseDrift
+	if l.process.sim.has(leaseByOneClock) {
 		l.table.Drift = -0.5
 	}
 }

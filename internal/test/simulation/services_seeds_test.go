@@ -59,7 +59,8 @@ func (s *services) fall() {
 	sim.falling = false
 	back, after := sim.rng.IntN(8) > 0, sim.between(0, 300*millisecond)
 	sim.after(0, func() {
-		if p.crash(); back {
+		p.crash()
+		if back {
 			sim.restartAfter(after, p)
 		}
 	})
@@ -74,7 +75,8 @@ func (s *Simulation) stopAll() {
 		if p == nil {
 			continue
 		}
-		if p.crash(); i < s.plan.size { // doubles are on other hosts: two processes of one ID begin no group
+		p.crash()
+		if i < s.plan.size { // doubles are on other hosts: two processes of one ID begin no group
 			s.restartAfter(s.between(0, 100*millisecond), p)
 		}
 	}

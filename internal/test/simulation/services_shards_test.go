@@ -60,7 +60,8 @@ func (h *shardPart) viewed() {
 	fresh := v.Number != h.view
 	h.view = v.Number
 	h.machine.Install(p.sim.now, handoff.Process{Rank: int(p.self.Rank), Incarnation: p.self.Incarnation}, v.Number, members)
-	if h.step(); fresh {
+	h.step()
+	if fresh {
 		h.confirm()
 	}
 }
@@ -82,7 +83,8 @@ func (h *shardPart) step() {
 		})
 	}
 	due := min(h.machine.Next(), s.now+shardPeriod)
-	if due = max(due, s.now+1); due < h.armed {
+	due = max(due, s.now+1)
+	if due < h.armed {
 		h.armed = due
 		h.after(due-s.now, func() {
 			if h.armed == due {
@@ -199,7 +201,8 @@ func (h *shardPart) terms(view uint64) ([]byte, error) {
 // poll asks all members whether they are in a view. Those that ask while members are asked wait
 // for the next poll.
 func (h *shardPart) poll(view uint64, done func(error)) {
-	if h.next = append(h.next, poller{view, done}); h.polling == nil {
+	h.next = append(h.next, poller{view, done})
+	if h.polling == nil {
 		h.pollNext(view)
 	}
 }
@@ -237,7 +240,8 @@ func (h *shardPart) pollNext(view uint64) {
 			continue
 		}
 		h.request(m.Rank, vouchRequest, encodeView(view), 2*shardPeriod, func(r unicast.Reply) {
-			if left--; errorOf(r) == nil {
+			left--
+			if errorOf(r) == nil {
 				in++
 			}
 			switch {

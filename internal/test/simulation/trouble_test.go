@@ -206,7 +206,8 @@ func (p *process) leave() {
 	p.do(func() { p.step(func() { p.machine.Leave(s.now) }) })
 	if s.plan.durable {
 		s.after(closeTimeout, func() {
-			if p.crash(); s.calm {
+			p.crash()
+			if s.calm {
 				s.restart(p)
 			}
 		})
@@ -231,7 +232,8 @@ func (s *Simulation) cutPower(length protocol.Time) {
 		case leave && i > 0:
 			p.leave()
 		default:
-			if p.crash(); s.rng.IntN(3) == 0 {
+			p.crash()
+			if s.rng.IntN(3) == 0 {
 				p.host.disk.following = nil
 			}
 		}
@@ -285,7 +287,8 @@ func (s *Simulation) endTrouble() {
 		clear(h.deaf)
 		if p := h.process; p != nil {
 			p.resume()
-			if p.program.deaf = 0; p.state == running {
+			p.program.deaf = 0
+			if p.state == running {
 				p.program.read()
 			}
 		}
