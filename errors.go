@@ -166,6 +166,17 @@ func (g *Group) Err() error {
 	return g.session().Err()
 }
 
+// Done returns a channel that is closed when this process is no longer a member, and [Group.Err]
+// returns the reason. With Config.Recovery.Rejoin, the channel stays open while the process joins
+// again. Without it, the channel is that of the present membership: call Done again after
+// [Group.Rejoin].
+func (g *Group) Done() <-chan struct{} {
+	if g.config.Recovery.Rejoin {
+		return g.life.Done()
+	}
+	return g.session().life.Done()
+}
+
 // Err returns why a membership has ended, or nil.
 func (c *core) Err() error { return context.Cause(c.life) }
 

@@ -90,7 +90,7 @@ func (s *shards) setAll(by map[string]*shard.Shards) {
 func end(s *shard.Shards) {
 	ctx, cancel := context.WithTimeout(context.Background(), handoverTimeout)
 	defer cancel()
-	_ = s.Close(ctx) // the others wait for its lease then
+	_ = s.Leave(ctx) // the others wait for its lease then
 }
 
 // set begins shards with so many partitions; 0: it ends them. Tokens are above the version of the

@@ -53,7 +53,7 @@ func TestServices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shards.Close(t.Context())
+	defer shards.Leave(t.Context())
 	order, err := ordered.Join(t.Context(), ordered.Config{Group: pleach.Config{Group: "web"}})
 	if err != nil {
 		t.Fatal(err)

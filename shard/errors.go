@@ -14,7 +14,7 @@ import (
 // ownership has ended.
 var ErrNotOwner = errors.New("shard: not the owner")
 
-// ErrClosed is returned after [Shards.Close].
+// ErrClosed is returned after [Shards.Leave].
 var ErrClosed = errors.New("shard: closed")
 
 // NotOwnerError is an [ErrNotOwner] that names the owner.

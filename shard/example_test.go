@@ -25,7 +25,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer shards.Close(ctx) // before the group: the others take over at once
+	defer shards.Leave(ctx) // before the group: the others take over at once
 
 	for range shards.Changes(ctx) {
 		err = shards.Serve(ctx, "cart 7", func(_ context.Context, token uint64) error {

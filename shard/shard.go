@@ -20,7 +20,7 @@ type Shards struct {
 	c      Config
 	topic  *pleach.Subscription
 	began  time.Time
-	ctx    context.Context // ends with Close
+	ctx    context.Context // ends with Leave
 	cancel context.CancelFunc
 	mark   *tokens.Mark
 	tasks  sync.WaitGroup // the goroutines of this Shards
@@ -77,7 +77,7 @@ type Stats struct {
 }
 
 // New divides keys among the members of a group, of which this process is one. It returns at
-// once; partitions begin as soon as the members have found out who holds what. Close ends it.
+// once; partitions begin as soon as the members have found out who holds what. Leave ends it.
 func New(g *pleach.Group, c Config) (*Shards, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (s *Shards) Owned() iter.Seq2[int, uint64] {
 
 // Changes yields the owner of every partition that has one, and then each partition whose
 // owner changes. A slow caller gets only the latest owner of a partition. It ends when ctx ends
-// and after Close.
+// and after Leave.
 func (s *Shards) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		known := make([]Owner, s.c.Partitions) // a zero token: none
@@ -211,11 +211,11 @@ func (s *Shards) Stats() Stats {
 	return stats
 }
 
-// Close hands over what this process owns: it waits until the work on it has ended, for
+// Leave hands over what this process owns: it waits until the work on it has ended, for
 // Config.HandoffTimeout at most, and tells the others. They begin with the next view without
-// this process, so [pleach.Group.Leave] or Close follows. If ctx ends first, work that goes on
-// ends with its contexts, and its error is returned.
-func (s *Shards) Close(ctx context.Context) (err error) {
+// this process, so [pleach.Group.Leave] or [pleach.Group.Close] follows. If ctx ends first, work that
+// goes on ends with its contexts, and its error is returned.
+func (s *Shards) Leave(ctx context.Context) (err error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

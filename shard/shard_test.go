@@ -51,7 +51,7 @@ func (m *member) kill() {
 	_ = m.Abort()
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = m.Shards.Close(ended)
+	_ = m.Shards.Leave(ended)
 }
 
 // owns counts the partitions that a member serves.
@@ -178,7 +178,7 @@ func TestHandoffWaitsForWork(t *testing.T) {
 	}()
 	<-begun
 	closing := make(chan error)
-	go func() { closing <- a.Shards.Close(t.Context()) }()
+	go func() { closing <- a.Shards.Leave(t.Context()) }()
 	select {
 	case err := <-closing:
 		t.Fatal("closed while work goes on: ", err)
@@ -223,7 +223,7 @@ func TestJoinerTakesOver(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := b.Shards.Close(t.Context()); err != nil {
+	if err := b.Shards.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := b.Leave(t.Context()); err != nil {

@@ -108,7 +108,7 @@ func (c *tokensMember) run() error {
 	}
 	fmt.Println(token, owned[0])
 	_, _ = bufio.NewReader(os.Stdin).ReadByte()
-	if err := shards.Close(ctx); err != nil {
+	if err := shards.Leave(ctx); err != nil {
 		return err
 	}
 	return leave()

@@ -141,7 +141,7 @@ func (m *member) joinOwners(ctx context.Context, config pleach.Config, seeds []s
 		send:    []func(context.Context){m.broadcast, m.call, m.call, m.call},
 		receive: []func(context.Context){m.deliver},
 		close: func(ctx context.Context) error {
-			_ = m.shards.Close(ctx) // nobody waits for what is handed over
+			_ = m.shards.Leave(ctx) // nobody waits for what is handed over
 			return m.group.Close()
 		},
 	}, nil

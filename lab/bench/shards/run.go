@@ -120,7 +120,7 @@ func (m *member) kill() {
 	m.ended()
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = m.shards.Close(now)
+	_ = m.shards.Leave(now)
 }
 
 // end ends all members at once.
@@ -246,7 +246,7 @@ func (k *cluster) restart(ctx context.Context, i int) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	m := k.members[i]
-	err := errors.Join(m.shards.Close(bounded), m.group.Leave(bounded))
+	err := errors.Join(m.shards.Leave(bounded), m.group.Leave(bounded))
 	k.set(i, nil)
 	m.kill()
 	if err != nil {
