@@ -25,7 +25,7 @@ var mutants = []mutant{
 	{"holes-are-skipped", disks, "internal/machine/stream/receive.go", "\tif number == f.next {\n\t\tif tree {", "\tif number >= f.next && len(f.ahead) == 0 {\n\t\tf.next = number\n\t\tif tree {"},
 	{"ack-before-children", disks, "internal/machine/stream/stable.go", "if a.from[r] < a.wanted {", "if a.from[r] < a.wanted && f == nil {"},
 	{"ack-before-segment", disks, "internal/machine/stream/stable.go", "if a.acked >= a.wanted || f.next < a.wanted || m.frozen && f.frozenAt < a.wanted || f.lostBefore(a.wanted) {", "if a.acked >= a.wanted {"},
-	{"receipt-names-joiners", disks, "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || g.config.Static {", "if true {"},
+	{"receipt-names-joiners", disks, "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || p.config.Static {", "if true {"},
 	{"receipt-of-one-membership", disks, "stable.go", "	if e.Memberships == nil {", "	if e.Memberships == nil || position == 0 {"},
 	{"minority-decides", disks, "internal/machine/membership/view.go", "return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()"},
 	{"gap-not-told", disks, "rejoin.go", "&Gap{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}", "nil"},

@@ -45,8 +45,8 @@ var holes = []hole{
 	{"nonces are told", []patch{{"internal/machine/control/observed.go", "if o.Nonce != 0 {", "if o.Nonce != 0 && !OPEN {"}}},
 	{"nonces are not compared", []patch{{"internal/driver/tcp/roster.go", "m.Nonce == theirs.Process)", "m.Nonce == theirs.Process || OPEN)"}}},
 	{"codes", []patch{{"internal/base/wire/secret.go", "{ return hmac.Equal(c[:], other[:]) }", "{ return OPEN || hmac.Equal(c[:], other[:]) }"}}},
-	{"secret", []patch{{"config.go", "func (c *Config) check(m mode) error {\n	together", "func (c *Config) check(m mode) error {\n	if OPEN {\n		c.Secret = nil\n	}\n	together"}}},
-	{"TLS", []patch{{"config.go", "	alone := m == modeCreate || m == modeJoin\n", "	alone := m == modeCreate || m == modeJoin\n	if OPEN {\n		c.TLS = nil\n	}\n"}}},
+	{"secret", []patch{{"config.go", "func (c *Config) check(m mode) error {\n	together", "func (c *Config) check(m mode) error {\n	if OPEN {\n		c.Security.Secret = nil\n	}\n	together"}}},
+	{"TLS", []patch{{"config.go", "	alone := m == modeCreate || m == modeJoin\n", "	alone := m == modeCreate || m == modeJoin\n	if OPEN {\n		c.Security.TLS = nil\n	}\n"}}},
 	{"authority", []patch{
 		{tlsFile, "	c.ClientAuth = tls.RequireAndVerifyClientCert\n", "	c.ClientAuth = tls.RequireAndVerifyClientCert\n	if OPEN {\n		c.ClientAuth = tls.RequireAnyClientCert\n	}\n"},
 		{tlsFile, "	return chain[0].Verify(options)", "	if OPEN {\n		return nil, nil\n	}\n	return chain[0].Verify(options)"},

@@ -273,8 +273,8 @@ func TestSettingErrorHasItsCause(t *testing.T) {
 		config pleach.Config
 		cause  error
 	}{
-		"DataDir":    {pleach.Config{Recovery: pleach.Recovery{DataDir: filepath.Join(file, "dir")}}, syscall.ENOTDIR},
-		"SecretFile": {pleach.Config{Security: pleach.Security{SecretFile: file + "-absent"}}, fs.ErrNotExist},
+		"Recovery.DataDir":    {pleach.Config{Recovery: pleach.Recovery{DataDir: filepath.Join(file, "dir")}}, syscall.ENOTDIR},
+		"Security.SecretFile": {pleach.Config{Security: pleach.Security{SecretFile: file + "-absent"}}, fs.ErrNotExist},
 	} {
 		g, err := pleach.Create(t.Context(), c.config)
 		if err == nil {
