@@ -38,9 +38,10 @@ func (s *store) follow(c *pleach.Config) {
 	if c.Delivery.Handlers == nil {
 		c.Delivery.Handlers = make(map[string]func(context.Context, pleach.Request) ([]byte, error))
 	}
-	c.Delivery.Handlers[logName] = func(ctx context.Context, r pleach.Request) ([]byte, error) { return s.answer(ctx, r.Data) }
-	c.Delivery.Handlers[fleetLogName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerFleet(r.Data) }
-	c.Delivery.Handlers[lastName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerLast(r.Data) }
+	handlers := c.Delivery.Handlers
+	handlers[logName] = func(ctx context.Context, r pleach.Request) ([]byte, error) { return s.answer(ctx, r.Data) }
+	handlers[fleetLogName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerFleet(r.Data) }
+	handlers[lastName] = func(_ context.Context, r pleach.Request) ([]byte, error) { return s.answerLast(r.Data) }
 }
 
 // enter fills what was missed before the first view of a membership. It reports false if ctx

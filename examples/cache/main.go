@@ -41,7 +41,10 @@ type cache struct {
 // open begins the group together with others, or joins it.
 func open(ctx context.Context, listen string, seeds ...string) (*cache, error) {
 	c := &cache{values: make(map[string]string)}
-	config := pleach.Config{Group: "cache", Listen: listen, Expect: len(seeds), State: c, Recovery: pleach.Recovery{Rejoin: true}, OnMessage: c.apply}
+	config := pleach.Config{
+		Group: "cache", Listen: listen, Expect: len(seeds), State: c, OnMessage: c.apply,
+		Recovery: pleach.Recovery{Rejoin: true},
+	}
 	group, err := pleach.Join(ctx, config, seeds...)
 	c.group = group
 	return c, err

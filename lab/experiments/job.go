@@ -127,7 +127,9 @@ func inGoroutine[Report any](ctx context.Context, j *job, rank int, l *net.TCPLi
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	w, err := pleach.NewWorld(ctx, pleach.Config{Group: jobGroup, Addresses: addresses, Rank: rank, Network: pleach.Network{Transport: t}})
+	w, err := pleach.NewWorld(ctx, pleach.Config{
+		Group: jobGroup, Addresses: addresses, Rank: rank, Network: pleach.Network{Transport: t},
+	})
 	if err != nil {
 		return nil, err
 	}
