@@ -46,7 +46,8 @@ func TestMessagesAreNotAllocated(t *testing.T) {
 					t.Error(err)
 				}
 				received += len(m.Data)
-				if left--; left == 0 {
+				left--
+				if left == 0 {
 					break
 				}
 			}

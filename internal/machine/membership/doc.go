@@ -68,8 +68,8 @@
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
 //     coordinator learns of them; relay.go: how many reports become few.
 //   - doubt.go: how a member that is cut off learns it before the others go on.
-//   - silence.go: members that do not answer, and do not hold up the others;
-//     unheard.go: coordinators that do not answer; abstain.go: coordinators that cannot.
+//   - liveness.go: which members answer, by kinds of evidence, and what follows; silence.go and
+//     awaiting.go: how long this member waits for them.
 //   - status.go: how members that are behind catch up.
 //   - memo.go: derivations that members share, and siblings in a simulator.
 package membership

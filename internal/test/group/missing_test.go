@@ -21,7 +21,8 @@ func outrun(t *testing.T, subscribe string) (sender, slow *pleach.Group, topic *
 	var err error
 	broadcast := groups[0].Broadcast
 	if subscribe != "" {
-		if topic, err = groups[1].Subscribe(subscribe); err != nil {
+		topic, err = groups[1].Subscribe(subscribe)
+		if err != nil {
 			t.Fatal(err)
 		}
 		broadcast = func(ctx context.Context, data []byte) error { return groups[0].BroadcastTopic(ctx, subscribe, data) }
@@ -68,7 +69,8 @@ func TestLossIsInItsPlace(t *testing.T) {
 					} else {
 						next++
 					}
-					if n++; n == test.most || next == sent {
+					n++
+					if n == test.most || next == sent {
 						break
 					}
 				}
