@@ -2,12 +2,12 @@ package testutil
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // LogBuffer is a log that a test reads while it is written. The zero value is empty.
@@ -43,14 +43,14 @@ func (b *LogBuffer) Lines(words ...string) []string {
 }
 
 // Await waits for a line with all of the words, and returns it.
-func (b *LogBuffer) Await(t *testing.T, words ...string) string {
+func (b *LogBuffer) Await(t *testing.T, words ...string) (line string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if lines := b.Lines(words...); len(lines) > 0 {
-			return lines[0]
+	Eventually(t, fmt.Sprintf("a line with %q", words), func() bool {
+		lines := b.Lines(words...)
+		if len(lines) > 0 {
+			line = lines[0]
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no line with %q in\n%s", words, strings.Join(b.Lines(), "\n"))
-		}
-	}
+		return len(lines) > 0
+	}, func() any { return b.String() })
+	return line
 }

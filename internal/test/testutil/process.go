@@ -5,6 +5,7 @@ package testutil
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -134,19 +135,18 @@ func (l *Lines) All() []string {
 	return slices.Clone(l.lines)
 }
 
-// Wait waits up to 30 s for a line with a prefix. It returns the rest of the line
-// and the time at which it was added.
+// Wait waits for a line with a prefix. It returns the rest of the line and the time at which it was
+// added.
 func (l *Lines) Wait(t *testing.T, prefix string) (rest string, at time.Time) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	Eventually(t, fmt.Sprintf("a line that begins with %q", prefix), func() bool {
 		l.mu.Lock()
+		defer l.mu.Unlock()
 		i := slices.IndexFunc(l.lines, func(line string) bool { return strings.HasPrefix(line, prefix) })
 		if i >= 0 {
-			defer l.mu.Unlock()
-			return strings.TrimSpace(l.lines[i][len(prefix):]), l.at[i]
+			rest, at = strings.TrimSpace(l.lines[i][len(prefix):]), l.at[i]
 		}
-		l.mu.Unlock()
-	}
-	t.Fatalf("no %q in %q", prefix, l.All())
-	return "", time.Time{}
+		return i >= 0
+	}, func() any { return l.All() })
+	return rest, at
 }
