@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -76,7 +77,7 @@ func TestConnectionsProbeAgain(t *testing.T) {
 				j := started(t, d)
 				d.Up(1, 5)
 				d.Down(1, errLost)
-				time.Sleep(c.by)
+				testutil.Advance(c.by)
 				if c.why == nil {
 					j.want(t)
 					return
@@ -96,7 +97,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 			d.Watch(PeerList([]Peer{known}))
 			j := started(t, d)
 			d.Down(1, errLost)
-			time.Sleep(time.Second)
+			testutil.Advance(time.Second)
 			d.Up(1, 5)
 			j.want(t, suspected(1, 5), trusted(1, 5))
 		})
@@ -107,7 +108,7 @@ func TestConnectionsWithdraw(t *testing.T) {
 			d.Watch(PeerList([]Peer{known}))
 			j := started(t, d)
 			d.Down(1, errLost)
-			time.Sleep(time.Second)
+			testutil.Advance(time.Second)
 			d.Down(1, errLost)
 			j.want(t, suspected(1, 5), trusted(1, 5))
 		})
@@ -118,10 +119,10 @@ func TestConnectionsWithdraw(t *testing.T) {
 			d.Watch(PeerList([]Peer{known}))
 			j := started(t, d)
 			d.Down(1, errLost)
-			time.Sleep(time.Second)
+			testutil.Advance(time.Second)
 			d.Down(1, errLost)
 			d.Up(1, 6)
-			time.Sleep(time.Hour)
+			testutil.Advance(time.Hour)
 			j.want(t, suspected(1, 5))
 		})
 	})
@@ -135,9 +136,9 @@ func TestUpEndsAProbe(t *testing.T) {
 		d.Watch(PeerList([]Peer{known}))
 		j := started(t, d)
 		d.Down(1, errLost)
-		time.Sleep(300 * time.Millisecond)
+		testutil.Advance(300 * time.Millisecond)
 		d.Up(1, 5)
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		j.want(t)
 	})
 }
@@ -149,7 +150,7 @@ func TestNewsDuringAProbeIsNotLost(t *testing.T) {
 		d.Watch(PeerList([]Peer{known}))
 		j := started(t, d)
 		d.Down(1, errLost)
-		time.Sleep(200 * time.Millisecond)
+		testutil.Advance(200 * time.Millisecond)
 		d.Down(1, errLost)
 		j.want(t, suspected(1, 5))
 	})
@@ -164,14 +165,14 @@ func TestStartTimeout(t *testing.T) {
 		for range 29 {
 			d.Down(1, errLost)
 			d.Down(2, errLost)
-			time.Sleep(time.Second)
+			testutil.Advance(time.Second)
 		}
 		j.want(t)
 		d.Up(2, 8)
-		time.Sleep(10 * time.Second)
+		testutil.Advance(10 * time.Second)
 		j.want(t, suspected(1, 0))
 		d.Down(2, errLost) // It has been started: no grace any more.
-		time.Sleep(time.Millisecond)
+		testutil.Advance(time.Millisecond)
 		j.want(t, suspected(1, 0), suspected(2, 8))
 		d.Up(1, 3)
 		j.want(t, suspected(1, 0), suspected(2, 8), trusted(1, 3))
@@ -188,11 +189,11 @@ func TestListeningPeerThatRefusesIsGone(t *testing.T) {
 		j := started(t, d)
 		for range 3 {
 			d.Down(1, errLost)
-			time.Sleep(time.Second)
+			testutil.Advance(time.Second)
 		}
 		j.want(t)
 		d.Down(1, errLost)
-		time.Sleep(time.Millisecond)
+		testutil.Advance(time.Millisecond)
 		j.want(t, suspected(1, 0))
 		d.Up(1, 3) // The dial was to another process.
 		j.want(t, suspected(1, 0), trusted(1, 3))
@@ -206,7 +207,7 @@ func TestUnknownAddressIsNotSuspected(t *testing.T) {
 		d.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 5}}))
 		j := started(t, d)
 		d.Down(1, errLost)
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		j.want(t)
 	})
 }
@@ -217,15 +218,15 @@ func TestOnlyWatchedPeersCount(t *testing.T) {
 		j := started(t, d)
 		d.Down(1, errLost)
 		d.Watch(PeerList([]Peer{known}))
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		d.Down(1, errLost)
-		time.Sleep(time.Millisecond)
+		testutil.Advance(time.Millisecond)
 		d.Watch(PeerList([]Peer{{Rank: 1, Incarnation: 6, Address: "peer:1"}})) // The probe was about another process.
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		j.want(t)
 		d.Down(1, errLost)
 		d.Watch(PeerList(nil))
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		j.want(t)
 	})
 }
@@ -238,9 +239,9 @@ func TestWatchEndsProbes(t *testing.T) {
 		d.Watch(PeerList([]Peer{known}))
 		started(t, d)
 		d.Down(1, errLost)
-		time.Sleep(time.Millisecond)
+		testutil.Advance(time.Millisecond)
 		d.Watch(PeerList(nil))
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		if dials != 1 {
 			t.Errorf("dialed %d times, want 1", dials)
 		}
@@ -259,7 +260,7 @@ func TestCloseEndsProbes(t *testing.T) {
 		d.Down(2, errLost)
 		closed(t, d)
 		d.Down(1, errLost)
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		j.want(t)
 	})
 }
@@ -290,7 +291,7 @@ func TestDialsAreLimited(t *testing.T) {
 		for _, p := range peers {
 			d.Down(p.Rank, errLost)
 		}
-		time.Sleep(10 * time.Second)
+		testutil.Advance(10 * time.Second)
 		if got := len(j.all()); got != 20 {
 			t.Errorf("%d of 20 are suspected", got)
 		}
@@ -308,10 +309,10 @@ func TestConnectionsReplaced(t *testing.T) {
 		d.Watch(PeerList([]Peer{known}))
 		j := started(t, d)
 		d.Replaced(1, 4)
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		j.want(t)
 		d.Replaced(1, 5)
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		j.want(t, suspected(1, 5))
 	})
 }

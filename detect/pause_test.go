@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Who has others closer to a peer looks later, and not at all if a view without the
@@ -27,12 +29,11 @@ func TestOutsidersLookLater(t *testing.T) {
 				peer.Pause = 50 * time.Millisecond
 				d.Watch(PeerList([]Peer{peer}))
 				d.Down(peer.Rank, nil)
-				time.Sleep(20 * time.Millisecond)
+				testutil.Advance(20 * time.Millisecond)
 				if leaves {
 					d.Watch(PeerList(nil))
 				}
-				time.Sleep(time.Second)
-				synctest.Wait()
+				testutil.Advance(time.Second)
 				switch {
 				case leaves && (looked >= 0 || len(j.all()) > 0):
 					t.Errorf("looked after %v, reported %v", looked, j.all())

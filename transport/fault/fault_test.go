@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 	"github.com/pleach-go/pleach/transport/fault"
@@ -204,9 +205,9 @@ func TestReorder(t *testing.T) {
 		c.run("reorder 10% within 3ms")
 		for i := range 1000 {
 			c.send(0, 1, i, i+1)
-			time.Sleep(time.Millisecond)
+			testutil.Advance(time.Millisecond)
 		}
-		time.Sleep(3 * time.Millisecond)
+		testutil.Advance(3 * time.Millisecond)
 		got := c.numbers(1, 0)
 		within(t, "held back", int(c.balanced().Reordered), 60, 140)
 		overtaken := 0
@@ -230,15 +231,15 @@ func TestDelayKeepsOrder(t *testing.T) {
 		c := newCluster(t, 2, fault.Config{})
 		c.run("delay 10ms jitter 20ms")
 		c.send(0, 1, 0, 1)
-		time.Sleep(10*time.Millisecond - 1)
+		testutil.Advance(10*time.Millisecond - 1)
 		c.expect(1, 0, "")
-		time.Sleep(20*time.Millisecond + 1)
+		testutil.Advance(20*time.Millisecond + 1)
 		c.expect(1, 0, "up.1 0")
 		for i := range 200 {
 			c.send(0, 1, i, i+1)
-			time.Sleep(time.Millisecond)
+			testutil.Advance(time.Millisecond)
 		}
-		time.Sleep(30 * time.Millisecond)
+		testutil.Advance(30 * time.Millisecond)
 		if got := c.numbers(1, 0); len(got) != 200 || !slices.IsSorted(got) {
 			t.Errorf("%d frames came, in this order: %v", len(got), got)
 		}
@@ -256,7 +257,7 @@ func TestExactDelay(t *testing.T) {
 		c.send(0, 1, 0, 3)
 		c.send(1, 0, 0, 3)
 		c.expect(0, 1, "up.1 0 1 2")
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		c.expect(1, 0, "up.1 0 1 2")
 		if late := c.heard[1].late; late != 5*time.Millisecond {
 			t.Errorf("came after %v, want 5ms", late)
@@ -292,7 +293,7 @@ func TestHeldFramesAreBounded(t *testing.T) {
 		c := newCluster(t, 2, fault.Config{Held: 10})
 		c.run("delay 1s")
 		c.send(0, 1, 0, 15)
-		time.Sleep(2 * time.Second)
+		testutil.Advance(2 * time.Second)
 		c.expect(1, 0, "up.1 0 1 2 3 4 5 6 7 8 9")
 		if s := c.balanced(); s.Overflowed != 5 {
 			t.Errorf("%d overflowed, want 5", s.Overflowed)
@@ -331,7 +332,7 @@ func TestCutTakesWhatIsOnItsWay(t *testing.T) {
 		c.send(0, 1, 0, 1)
 		c.run("at 5ms cut 0 1\nat 20ms heal")
 		c.send(0, 1, 1, 2)
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		c.expect(1, 0, "up.1 1")
 		c.balanced()
 	})
@@ -385,7 +386,7 @@ func TestFreezeAndThawKeepOrder(t *testing.T) {
 		c.expect(2, 0, "up.1 0")
 		c.expect(1, 0, "")
 		c.expect(0, 1, "up.1")
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		c.expect(1, 0, "")
 		c.run("thaw 1")
 		c.send(0, 1, 4, 5)
@@ -404,7 +405,7 @@ func TestFreezeHoldsWhatIsDelayed(t *testing.T) {
 		c.run("delay 10ms")
 		c.send(0, 1, 0, 1)
 		c.run("freeze 0")
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		c.expect(1, 0, "")
 		c.run("thaw 0")
 		c.expect(1, 0, "up.1 0")
@@ -510,7 +511,7 @@ func TestReset(t *testing.T) {
 		c.run("delay 0s")
 		c.send(0, 1, 5, 6)
 		c.send(1, 0, 5, 6)
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		c.expect(0, 1, "up.1 reset up.1 5")
 		c.expect(1, 0, "up.1 0 reset up.1 5")
 		c.expect(2, 1, "up.1 reset up.1")
@@ -592,7 +593,7 @@ func TestRunKeepsTime(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"at 50ms kill 1"`) {
 			t.Errorf("Run = %v, want the deadline and what was not done", err)
 		}
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		c.expect(1, 0, "up.1 0 1 4")
 		if s := c.balanced(); s.Cut != 2 || s.Kills != 0 {
 			t.Errorf("got %+v, want 2 cut and no kill", s)
@@ -618,9 +619,9 @@ func TestSameSeedSameDecisions(t *testing.T) {
 			for i := range 100 {
 				c.send(first, 1-first, i, i+1)
 				c.send(second, 1-second, i, i+1)
-				time.Sleep(time.Millisecond)
+				testutil.Advance(time.Millisecond)
 			}
-			time.Sleep(time.Second)
+			testutil.Advance(time.Second)
 			got = [2][]int{c.numbers(0, 1), c.numbers(1, 0)}
 		})
 		return got

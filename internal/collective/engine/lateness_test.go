@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // The first answers may take as long as any, since nothing is known of the hosts. Later ones may take
@@ -47,7 +49,7 @@ func TestProcessThatAnswersIsWaitedFor(t *testing.T) {
 		}
 		defer e.Close()
 		link.engine = e
-		time.Sleep(time.Hour)
+		testutil.Advance(time.Hour)
 		for levels := 1; levels <= 3; levels++ {
 			var waited time.Duration
 			err = e.Comm().Do(t.Context(), Signature{Kind: Gather, Root: 0, Length: NoLength}, func(task *Task) error {

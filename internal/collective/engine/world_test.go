@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // world is a job of engines in one goroutine bubble: one message is delivered or one view installed
@@ -91,7 +93,7 @@ func runWorld(t *testing.T, size int, seed uint64, set func(w *world), program f
 		}
 		for began := time.Now(); w.open.Load() > 0; {
 			if !w.step() {
-				time.Sleep(20 * time.Millisecond)
+				testutil.Advance(20 * time.Millisecond)
 			}
 			if time.Since(began) > 20*time.Second {
 				w.explain()
@@ -112,7 +114,7 @@ func (w *world) settle() {
 	for range 100 {
 		for w.step() {
 		}
-		time.Sleep(20 * time.Millisecond)
+		testutil.Advance(20 * time.Millisecond)
 	}
 }
 
@@ -161,7 +163,7 @@ func (w *world) step() bool {
 		return true
 	}
 	if w.rng.IntN(50) == 0 {
-		time.Sleep(25 * time.Millisecond)
+		testutil.Advance(25 * time.Millisecond)
 	}
 	var choices []func()
 	w.mu.Lock()
@@ -193,7 +195,7 @@ func (w *world) step() bool {
 func (w *world) waitsForDeaf() bool {
 	for _, until := range w.deaf {
 		if w.steps < until {
-			time.Sleep(20 * time.Millisecond)
+			testutil.Advance(20 * time.Millisecond)
 			return true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/driver/node"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -180,12 +181,12 @@ func TestBatchesAreOneStep(t *testing.T) {
 		})
 		batches := p.Handler.(transport.BatchHandler)
 		batches.ReceiveMore(1, []byte("a"))
-		time.Sleep(5 * time.Nanosecond)
+		testutil.Advance(5 * time.Nanosecond)
 		batches.ReceiveMore(2, []byte("b"))
-		time.Sleep(5 * time.Nanosecond)
+		testutil.Advance(5 * time.Nanosecond)
 		p.Handler.Receive(1, []byte("c"))
 		expect(t, p, "a from 1 at 1", "b from 2 at 1", "c from 1 at 1", "step", "unlocked")
-		time.Sleep(5 * time.Nanosecond)
+		testutil.Advance(5 * time.Nanosecond)
 		p.Handler.Receive(2, []byte("d"))
 		expect(t, p, "d from 2 at 16", "step", "unlocked")
 		for peer, frames := range map[protocol.Rank]uint64{1: 2, 2: 2, 3: 0} {
@@ -222,8 +223,7 @@ func TestDeadlines(t *testing.T) {
 					p.due = due
 				})
 			}
-			time.Sleep(4 * time.Second)
-			synctest.Wait()
+			testutil.Advance(4 * time.Second)
 			expect(t, p, fmt.Sprint("due at ", due))
 			if at := n.Wall(due); at.Sub(began) != time.Duration(due-1) {
 				t.Errorf("%d is %v", due, at.Sub(began))

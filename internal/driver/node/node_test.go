@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/internal/driver/node"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/mem"
 )
@@ -111,13 +112,11 @@ func TestSendsAtOnceAndKeepsDeadlines(t *testing.T) {
 		if got, want := protocols[1].logged(), []string{"up 0", `"ping" from 0`}; !slices.Equal(got, want) {
 			t.Errorf("at once: %q", got)
 		}
-		time.Sleep(999 * time.Millisecond)
-		synctest.Wait()
+		testutil.Advance(999 * time.Millisecond)
 		if got := protocols[0].logged(); slices.Contains(got, `"pong" from 1`) {
 			t.Errorf("too early: %q", got)
 		}
-		time.Sleep(2 * time.Millisecond)
-		synctest.Wait()
+		testutil.Advance(2 * time.Millisecond)
 		if got := protocols[0].logged(); !slices.Contains(got, `"pong" from 1`) {
 			t.Errorf("in time: %q", got)
 		}
@@ -129,7 +128,7 @@ func TestSendsAtOnceAndKeepsDeadlines(t *testing.T) {
 func TestTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		protocols, nodes, network := start(t)
-		time.Sleep(time.Second)
+		testutil.Advance(time.Second)
 		send(t, nodes[0], protocols[0], "ping")
 		synctest.Wait()
 		look := func(of int) (p node.Peer, total node.Traffic) {
@@ -142,8 +141,7 @@ func TestTraffic(t *testing.T) {
 		if p, total := look(1); p.Traffic != ping || total != ping || !p.Connected || p.Heard != protocol.Time(time.Second)+1 {
 			t.Errorf("%+v, %+v", p, total)
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		testutil.Advance(2 * time.Second)
 		both := node.Traffic{FramesSent: 1, BytesSent: 4, FramesReceived: 1, BytesReceived: 4} // "pong"
 		if p, total := look(0); p.Traffic != both || total != both || p.Heard != protocol.Time(2*time.Second)+1 {
 			t.Errorf("%+v, %+v", p, total)
@@ -191,7 +189,7 @@ func TestClosed(t *testing.T) {
 		if err := nodes[0].Do(func(protocol.Time) {}); !errors.Is(err, node.ErrClosed) {
 			t.Errorf("error %v", err)
 		}
-		time.Sleep(2 * time.Second) // beyond the deadline of the answer
+		testutil.Advance(2 * time.Second) // beyond the deadline of the answer
 		if got := protocols[0].logged(); slices.Contains(got, `"pong" from 1`) {
 			t.Errorf("after Close: %q", got)
 		}

@@ -1,6 +1,7 @@
 package testutil
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,17 +14,17 @@ const (
 )
 
 // Eventually waits until ok returns true. After a minute it fails the test: the message has what
-// did not happen and, if a function for it is passed, the state at the end. It must be called from
-// the goroutine of the test.
+// the test waits for and, if a function for it is passed, the state at the end. It must be called
+// from the goroutine of the test.
 func Eventually(t testing.TB, what string, ok func() bool, state ...func() any) {
 	t.Helper()
 	if Within(patience, ok) {
 		return
 	}
 	for _, s := range state {
-		t.Logf("state: %+v", s())
+		what = fmt.Sprintf("%s\n%+v", what, s())
 	}
-	t.Fatalf("after %v: not %s", patience, what)
+	t.Fatalf("after %v, still waiting for: %s", patience, what)
 }
 
 // Within calls ok until it returns true, with pauses that grow, and reports whether it did before the

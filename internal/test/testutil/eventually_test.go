@@ -43,7 +43,7 @@ func TestEventually(t *testing.T) {
 		if took := time.Since(began); took != patience {
 			t.Errorf("failed after %v", took)
 		}
-		want := fmt.Sprintf("state: %d\nafter 1m0s: not complete", calls)
+		want := fmt.Sprintf("after 1m0s, still waiting for: complete\n%d", calls)
 		if got := strings.Join(f.printed, "\n"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
