@@ -106,16 +106,6 @@ func startAll(t *testing.T, n int, more string) (agents []*testAgent) {
 	return agents
 }
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after a minute: not %s", what)
-		}
-	}
-}
-
 // subscribe returns the texts of events, and the function that cuts the subscriber.
 func (a *testAgent) subscribe(t *testing.T, s client.Subscription) (<-chan client.Event, func()) {
 	t.Helper()
@@ -150,7 +140,7 @@ func TestAgents(t *testing.T) {
 	ctx := t.Context()
 
 	// All tell their version. The first view cannot have it yet, and that is no event.
-	eventually(t, "three versions", func() bool {
+	testutil.Eventually(t, "three versions", func() bool {
 		m, err := a.Members(ctx)
 		return err == nil && !slices.ContainsFunc(m.Members, func(m api.Member) bool { return m.Meta != "pleach=v1" })
 	})
@@ -233,7 +223,7 @@ func TestAgents(t *testing.T) {
 	if err := <-agents[2].ended; err != nil {
 		t.Error(err)
 	}
-	eventually(t, "two members", func() bool {
+	testutil.Eventually(t, "two members", func() bool {
 		s, err := a.Status(ctx)
 		return err == nil && s.Members == 2 && s.Quorum.OK && s.Quorum.Reachable == 2
 	})
@@ -252,7 +242,7 @@ func TestHandlersAndReload(t *testing.T) {
 	a := start(t, handler("*", "one"))
 	wrote := func(name, text string) {
 		t.Helper()
-		eventually(t, "handled "+text, func() bool {
+		testutil.Eventually(t, "handled "+text, func() bool {
 			b, _ := os.ReadFile(filepath.Join(dir, name))
 			return string(b) == text
 		})
@@ -286,7 +276,7 @@ func TestTCPNeedsToken(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	address := testutil.FreeAddresses(t, 1)[0]
 	agent := start(t, fmt.Sprintf("expect: 1\napi: %s\ntoken-file: %s\n", address, token))
-	eventually(t, "ready", func() bool { return agent.Ready(t.Context()) == nil })
+	testutil.Eventually(t, "ready", func() bool { return agent.Ready(t.Context()) == nil })
 	text, err := config.ReadToken(token)
 	if err != nil {
 		t.Fatal(err)
@@ -368,7 +358,7 @@ func TestSeedsAreResolvedAgainWithoutQuorum(t *testing.T) {
 	if err := first.Abort(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "without quorum", func() bool {
+	testutil.Eventually(t, "without quorum", func() bool {
 		s, err := a.Status(t.Context())
 		return err == nil && !s.Quorum.OK
 	})
@@ -429,7 +419,7 @@ func TestHandlerEndsByItself(t *testing.T) {
 		_, err := os.Stat(filepath.Join(dir, name))
 		return err == nil
 	}
-	eventually(t, "began", func() bool { return exists("began") })
+	testutil.Eventually(t, "began", func() bool { return exists("began") })
 	a.stop()
 	if err := <-a.ended; err != nil || !exists("ended") {
 		t.Errorf("the command was killed, or %v", err)

@@ -28,7 +28,7 @@ func TestCopy(t *testing.T) {
 		defer func() { <-joined }()
 		agents = append(agents, a)
 	}
-	eventually(t, "a group of three", func() bool {
+	testutil.Eventually(t, "a group of three", func() bool {
 		m, err := agents[0].Members(t.Context())
 		return err == nil && len(m.Members) == 3
 	})

@@ -32,7 +32,7 @@ func TestCopyToFleet(t *testing.T) {
 		defer func() { <-joined }()
 		agents = append(agents, a)
 	}
-	eventually(t, "a fleet of two zones", func() bool {
+	testutil.Eventually(t, "a fleet of two zones", func() bool {
 		f, err := agents[1].Fleet(t.Context())
 		return err == nil && len(f.Zones) == 2 && len(f.Zones[0].Links) == 1 && len(f.Zones[1].Links) == 1
 	})

@@ -36,7 +36,7 @@ func TestFailedReloadChangesNothing(t *testing.T) {
 			return err == nil && m.Members[0].Meta == "pleach=v1 role="+want
 		}
 	}
-	eventually(t, "its tags are known", role("one"))
+	testutil.Eventually(t, "its tags are known", role("one"))
 	a.write(t, settings(broken, "two", ""))
 	a.reload <- struct{}{}
 	a.log.Await(t, "settings not reloaded")
@@ -50,7 +50,7 @@ func TestFailedReloadChangesNothing(t *testing.T) {
 	a.reload <- struct{}{}
 	a.log.Await(t, "settings reloaded")
 	a.log.Await(t, "needRestart=[retain-messages]")
-	eventually(t, "its tags have changed", role("three"))
+	testutil.Eventually(t, "its tags have changed", role("three"))
 	if answers("one") || answers("two") || !answers("three") {
 		t.Error("queries of settings before are answered, or those of the present ones are not")
 	}

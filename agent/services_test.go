@@ -120,7 +120,7 @@ func TestDamagedTokensOfLocks(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "the agents have left", func() bool {
+	testutil.Eventually(t, "the agents have left", func() bool {
 		m, err := first.Members(t.Context())
 		return err == nil && len(m.Members) == 1
 	})
@@ -183,7 +183,7 @@ func TestKeysEndWithAllAgents(t *testing.T) {
 			a, _ := begin(t, fmt.Sprintf("listen: %s\nid: %c\nseeds: [%s]\nexpect: 3\ndata-dir: %s\n", address, 'a'+i, strings.Join(addresses, ", "), dirs[i]))
 			agents = append(agents, a)
 		}
-		eventually(t, "empty", func() bool {
+		testutil.Eventually(t, "empty", func() bool {
 			_, err := agents[round].Get(t.Context(), "k", patience)
 			return status(err) == http.StatusNotFound
 		})
@@ -297,10 +297,10 @@ func TestShardsOfAgents(t *testing.T) {
 			return mine == 1
 		}
 	}
-	eventually(t, "agreed", agreed(agents))
+	testutil.Eventually(t, "agreed", agreed(agents))
 	agents[2].stop()
 	<-agents[2].ended
-	eventually(t, "agreed again", agreed(agents[:2]))
+	testutil.Eventually(t, "agreed again", agreed(agents[:2]))
 }
 
 // ownersOf returns owners without their tokens, which only the clients of the owner get.

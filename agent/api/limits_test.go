@@ -20,6 +20,7 @@ import (
 
 	"github.com/pleach-go/pleach/agent/limit"
 	"github.com/pleach-go/pleach/agent/retention"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // serveUnix returns what dials the Unix socket of a server, and a client of it.
@@ -115,8 +116,7 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 	for range 24 {
 		_, _ = io.WriteString(dial(), "POST /v1/broadcast HTTP/1.1\r\nHost: x\r\nContent-Length: 16777216\r\n\r\n")
 	}
-	for deadline := time.Now().Add(time.Minute); s.limits.calls.Used() < 24 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-	}
+	testutil.Within(time.Minute, func() bool { return s.limits.calls.Used() >= 24 })
 	if n := s.limits.bytes.Used(); n > maxBytes/2 {
 		t.Errorf("%d bytes are in use", n)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/pleach-go/pleach/agent/limit"
 	"github.com/pleach-go/pleach/agent/retention"
 	"github.com/pleach-go/pleach/agent/transfer"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // fakeAgent answers everything, or always with an error.
@@ -267,9 +268,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	for range 4 {
 		go func() { done <- request(s, "POST", "/v1/send?to=b", "").Code }()
 	}
-	for s.limits.calls.Used() < 4 {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, "four calls", func() bool { return s.limits.calls.Used() == 4 })
 	if w := request(s, "POST", "/v1/send?to=b", ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "too many calls") {
 		t.Errorf("got %d, %s", w.Code, w.Body)
 	}
@@ -472,22 +471,14 @@ func TestBodiesHaveToArrive(t *testing.T) {
 		defer c.Close()
 		_, _ = io.WriteString(c, "POST /v1/broadcast HTTP/1.1\r\nHost: agent\r\nContent-Length: 100\r\n\r\nhalf")
 	}
-	full := func() bool { return s.limits.calls.Used() == 4 }
-	for began := time.Now(); !full() && time.Since(began) < 5*time.Second; time.Sleep(time.Millisecond) {
-	}
-	if !full() {
-		t.Fatal("not all requests are under way")
-	}
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		r, err := http.Post("http://"+l.Addr().String()+"/v1/broadcast", "", strings.NewReader("whole"))
-		if err == nil {
-			_ = r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				return
-			}
+	testutil.Eventually(t, "all requests are under way", func() bool { return s.limits.calls.Used() == 4 })
+	testutil.Eventually(t, "another request", func() bool {
+		var r *http.Response
+		r, err = http.Post("http://"+l.Addr().String()+"/v1/broadcast", "", strings.NewReader("whole"))
+		if err != nil {
+			return false
 		}
-		if time.Since(began) > 5*time.Second {
-			t.Fatalf("another request is kept out: %v", err)
-		}
-	}
+		_ = r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	}, func() any { return err })
 }

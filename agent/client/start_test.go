@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/agent/api"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // serveReady serves /readyz on a Unix socket, after a while: 503 until the agent is a member.
@@ -99,14 +100,13 @@ func TestAwaitStartUntilMember(t *testing.T) {
 
 func awaitSocket(t *testing.T, socket string) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		c, err := net.Dial("unix", socket)
+	var err error
+	testutil.Eventually(t, "a server at "+socket, func() bool {
+		var c net.Conn
+		c, err = net.Dial("unix", socket)
 		if err == nil {
 			_ = c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
+		return err == nil
+	}, func() any { return err })
 }

@@ -123,16 +123,17 @@ func (f *fleet) half() {
 // of them. A long file takes its time.
 func (f *fleet) lines(prefix string, n int) (rest []string) {
 	f.t.Helper()
-	for deadline := time.Now().Add(10 * time.Minute); len(rest) < n; time.Sleep(5 * time.Millisecond) {
+	complete := testutil.Within(10*time.Minute, func() bool {
 		rest = rest[:0]
 		for _, line := range f.members[0].All() {
 			if text, ok := strings.CutPrefix(line, prefix); ok {
 				rest = append(rest, text)
 			}
 		}
-		if time.Now().After(deadline) {
-			f.t.Fatalf("%d of %d lines with %q", len(rest), n, prefix)
-		}
+		return len(rest) >= n
+	})
+	if !complete {
+		f.t.Fatalf("%d of %d lines with %q", len(rest), n, prefix)
 	}
 	return rest
 }
@@ -199,9 +200,7 @@ func TestKilledReceiverResumes(t *testing.T) {
 			last := len(f.members) - 1
 			chunks := len(f.content) >> 18
 			f.half()
-			for deadline := time.Now().Add(time.Minute); f.missing(last, chunks) == chunks && time.Now().Before(deadline); {
-				time.Sleep(5 * time.Millisecond)
-			}
+			testutil.Eventually(t, "a chunk", func() bool { return f.missing(last, chunks) < chunks })
 			f.members[last].Kill()
 			missing := f.missing(last, chunks)
 			if missing == 0 || missing == chunks {

@@ -69,8 +69,8 @@ func startAgents(t *testing.T, together, apart int) (agents []*agentProcess) {
 // signal sends a signal. A process that is to stop has stopped when it returns.
 func (a *agentProcess) signal(s syscall.Signal) {
 	_ = a.cmd.Process.Signal(s)
-	for s == syscall.SIGSTOP && !stopped(a.cmd.Process.Pid) {
-		time.Sleep(time.Millisecond)
+	if s == syscall.SIGSTOP {
+		testutil.Eventually(a.t, a.id+" is stopped", func() bool { return stopped(a.cmd.Process.Pid) })
 	}
 }
 
@@ -103,13 +103,11 @@ func (a *agentProcess) status() *statusJSON {
 // await asks for the status until it is as wanted, and returns when that was.
 func (a *agentProcess) await(what string, ok func(*statusJSON) bool) time.Time {
 	a.t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if s := a.status(); s != nil && ok(s) {
-			return time.Now()
-		}
-	}
-	a.t.Fatalf("after a minute: not %s for %s", what, a.id)
-	return time.Time{}
+	testutil.Eventually(a.t, what+" for "+a.id, func() bool {
+		s := a.status()
+		return s != nil && ok(s)
+	})
+	return time.Now()
 }
 
 func (a *agentProcess) awaitMembers(n int) {

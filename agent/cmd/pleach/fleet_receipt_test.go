@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A message to the fleet has a receipt: every member of the sender's zone has it, and passes it on. A
@@ -19,7 +21,7 @@ func TestFleetReceipt(t *testing.T) {
 		}
 		return r.Zones, len(r.Members), err
 	}
-	eventually(t, "in the fleet", func() bool {
+	testutil.Eventually(t, "in the fleet", func() bool {
 		_, _, err := send(false, time.Minute)
 		return err == nil
 	})

@@ -76,22 +76,20 @@ func (m *fleetMachine) awaitZones(t *testing.T) {
 	t.Helper()
 	var last api.Fleet
 	whole := 0
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	testutil.Eventually(t, "a whole fleet", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
 		f, err := m.client().Fleet(ctx)
-		cancel()
 		last = f
+		whole++
 		if err != nil || !wholeFleet(&f) {
 			whole = 0
-		} else {
-			whole++
-			if whole == 20 {
-				return
-			}
 		}
-	}
-	text, _ := json.Marshal(last)
-	t.Fatalf("after a minute, the fleet is not whole: %s\nthe agent has logged: %s", text, m.agent)
+		return whole == 40
+	}, func() any {
+		text, _ := json.Marshal(last)
+		return fmt.Sprintf("%s\nthe agent has logged: %s", text, m.agent)
+	})
 }
 
 func wholeFleet(f *api.Fleet) bool {

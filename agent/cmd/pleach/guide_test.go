@@ -132,14 +132,15 @@ func (c *terminal) kill() {
 // again, if that is not nil.
 func (c *terminal) await(want func(got string) bool, meanwhile func()) {
 	c.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !want(c.String()); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("%s has printed %q after a minute", c.line, c.String())
+	testutil.Eventually(c.t, "what "+c.line+" is to print", func() bool {
+		if want(c.String()) {
+			return true
 		}
 		if meanwhile != nil {
 			meanwhile()
 		}
-	}
+		return false
+	}, func() any { return c.String() })
 }
 
 func contains(text string) func(string) bool {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Handlers run at least once for every message that has arrived, even if the agent is killed, or
@@ -33,7 +35,7 @@ func TestHandlersResumeAfterRestart(t *testing.T) {
 		a.signal(signal)
 		_ = a.cmd.Wait()
 		a.start()
-		eventually(t, "every message is handled", func() bool {
+		testutil.Eventually(t, "every message is handled", func() bool {
 			b, _ := os.ReadFile(ran)
 			ids := make(map[string]string) // by message
 			for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {

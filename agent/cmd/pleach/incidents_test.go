@@ -69,7 +69,7 @@ func (in *incident) whole() {
 	for _, h := range in.hosts {
 		h.agent.await(contains("msg=member "), nil)
 	}
-	eventually(in.t, "a whole group", func() bool {
+	testutil.Eventually(in.t, "a whole group", func() bool {
 		out, _ := in.hosts[0].command("pleach status").CombinedOutput()
 		return strings.Count(string(out), "(devel)") == len(in.hosts)+1
 	})
@@ -84,16 +84,12 @@ func (in *incident) see(h *host) {
 	c := in.printed[0]
 	in.printed = in.printed[1:]
 	var got []byte
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+	began := time.Now()
+	testutil.Eventually(in.t, c.Line+" prints what the page has", func() bool {
 		got, _ = h.command(c.Line).CombinedOutput() // many commands fail here
-		if c.Says(string(got)) {
-			in.t.Logf("%s: told after %v", c.Line, time.Since(began).Round(time.Millisecond))
-			return
-		}
-		if time.Since(began) > time.Minute {
-			in.t.Fatalf("%s prints after a minute:\n%s\nand the page:\n%s\nlog: %s", c.Line, got, c.Output, h.agent)
-		}
-	}
+		return c.Says(string(got))
+	}, func() any { return fmt.Sprintf("it prints:\n%s\nand the page:\n%s\nlog: %s", got, c.Output, h.agent) })
+	in.t.Logf("%s: told after %v", c.Line, time.Since(began).Round(time.Millisecond))
 }
 
 // over is called at the end, when all of the page has been seen.

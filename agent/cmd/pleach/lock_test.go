@@ -48,32 +48,24 @@ func TestLocksAlthoughHoldersAndLeadersDie(t *testing.T) {
 			})
 		}
 	}
-	await := func(n int) []string {
+	await := func(n int) (lines []string) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		testutil.Eventually(t, fmt.Sprint(n, " lines"), func() bool {
 			b, _ := os.ReadFile(seen)
-			lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-			if len(lines) >= n {
-				return lines
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("only %q after a minute", lines)
-			}
-		}
+			lines = strings.Split(strings.TrimSpace(string(b)), "\n")
+			return len(lines) >= n
+		}, func() any { return lines })
+		return lines
 	}
 	await(10)
 	holder := exec.Command("pleach", "lock", "l", "--ttl", "1s", "--socket", agents[1].socket, "--", "sh", "-c", `echo begin $PLEACH_LOCK_TOKEN >>"$0"; echo killed >"$0.held"; sleep 30`, seen)
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(seen + ".held"); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no holder")
-		}
-	}
+	testutil.Eventually(t, "a holder", func() bool {
+		_, err := os.Stat(seen + ".held")
+		return err == nil
+	})
 	_ = holder.Process.Kill()
 	_ = holder.Wait()
 	n := len(await(1))
@@ -232,14 +224,12 @@ func TestCommandsUnderALock(t *testing.T) {
 		}
 		awaitPID(t, path("started"))
 		_ = c.Process.Signal(syscall.SIGSTOP)
-		for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Stat(path("warnings")); err == nil {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Error("the command gets no signal")
-				break
-			}
+		warned := func() bool {
+			_, err := os.Stat(path("warnings"))
+			return err == nil
+		}
+		if !testutil.Within(time.Minute, warned) {
+			t.Error("the command gets no signal")
 		}
 		_ = c.Process.Signal(syscall.SIGCONT)
 		if err := os.WriteFile(path("over"), nil, 0o600); err != nil {
@@ -336,13 +326,10 @@ func TestLocksWaitAfterAllAgentsEnded(t *testing.T) {
 // awaitPID reads the number of a process from a file that appears.
 func awaitPID(t *testing.T, path string) (pid int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	testutil.Eventually(t, "a number in "+path, func() bool {
 		b, _ := os.ReadFile(path)
-		if _, err := fmt.Sscan(string(b), &pid); err == nil {
-			return pid
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s", path)
-		}
-	}
+		_, err := fmt.Sscan(string(b), &pid)
+		return err == nil
+	})
+	return pid
 }

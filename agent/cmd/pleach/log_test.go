@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,10 +104,13 @@ func (a *loggedAgent) listen() {
 		_ = cmd.Wait()
 	})
 	go a.collect(out)
-	for a.count(a.id) == 0 {
+	testutil.Eventually(a.t, a.id+" hears itself", func() bool {
+		if a.count(a.id) > 0 {
+			return true
+		}
 		a.send(context.Background(), 0)
-		time.Sleep(20 * time.Millisecond)
-	}
+		return false
+	})
 }
 
 // collect notes what the listener prints.
@@ -157,33 +161,64 @@ func (a *loggedAgent) told() []string {
 	return slices.Clone(a.others)
 }
 
-// load has agents send until it is stopped. A message that an agent does not accept is sent
-// again. It returns how many each has sent then.
-func load(agents []*loggedAgent) (stop func() map[string]int) {
+// load is agents that send until it is stopped. A message that an agent does not accept is sent
+// again.
+type load struct {
+	t       *testing.T
+	cancel  context.CancelFunc
+	sending sync.WaitGroup
+	mu      sync.Mutex
+	sent    map[string]int // how many each has sent
+}
+
+func startLoad(t *testing.T, agents []*loggedAgent) *load {
 	ctx, cancel := context.WithCancel(context.Background())
-	sent := make(map[string]int)
-	var mu sync.Mutex
-	var sending sync.WaitGroup
+	l := &load{t: t, cancel: cancel, sent: make(map[string]int)}
 	for _, a := range agents {
-		sending.Go(func() {
+		l.sent[a.id] = 0
+		l.sending.Go(func() {
 			tick := time.NewTicker(time.Second * time.Duration(len(agents)) / loggedRate)
 			defer tick.Stop()
 			for n := 1; ctx.Err() == nil; {
 				<-tick.C
 				if a.send(context.Background(), n) {
-					mu.Lock()
-					sent[a.id] = n
-					mu.Unlock()
+					l.mu.Lock()
+					l.sent[a.id] = n
+					l.mu.Unlock()
 					n++
 				}
 			}
 		})
 	}
-	return func() map[string]int {
-		cancel()
-		sending.Wait()
-		return sent
-	}
+	return l
+}
+
+// numbers are how many messages each agent has sent.
+func (l *load) numbers() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.sent)
+}
+
+// more waits until each of the agents has sent so many messages more.
+func (l *load) more(n int) {
+	l.t.Helper()
+	before := l.numbers()
+	testutil.Eventually(l.t, fmt.Sprint(n, " more messages of each"), func() bool {
+		for id, sent := range l.numbers() {
+			if sent < before[id]+n {
+				return false
+			}
+		}
+		return true
+	}, func() any { return fmt.Sprint(before, l.numbers()) })
+}
+
+// stop returns how many messages each has sent.
+func (l *load) stop() map[string]int {
+	l.cancel()
+	l.sending.Wait()
+	return l.numbers()
 }
 
 // outage is how long agents are away.
@@ -198,11 +233,9 @@ func outage() time.Duration {
 // else.
 func checkHeard(t *testing.T, a *loggedAgent, sent map[string]int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if !slices.ContainsFunc(senders(sent), func(s string) bool { return len(a.numbers(s)) < sent[s] }) {
-			break
-		}
-	}
+	testutil.Within(time.Minute, func() bool {
+		return !slices.ContainsFunc(senders(sent), func(s string) bool { return len(a.numbers(s)) < sent[s] })
+	})
 	for _, sender := range senders(sent) {
 		got := a.numbers(sender)
 		if len(got) != sent[sender] {
@@ -244,14 +277,14 @@ func TestListenAcrossKilledAgent(t *testing.T) {
 			t.Parallel()
 			agents := startLogged(t, 3)
 			victim := agents[1+round%2]
-			stop := load([]*loggedAgent{agents[0], agents[2-round%2]})
-			time.Sleep(time.Second)
+			l := startLoad(t, []*loggedAgent{agents[0], agents[2-round%2]})
+			l.more(loggedRate / 2)
 			victim.kill()
 			time.Sleep(outage())
 			victim.start()
 			victim.awaitMembers(3)
-			time.Sleep(time.Second)
-			sent := stop()
+			l.more(loggedRate / 2)
+			sent := l.stop()
 			for _, a := range agents {
 				checkHeard(t, a, sent)
 			}
@@ -265,8 +298,8 @@ func TestListenAcrossKilledAgent(t *testing.T) {
 func TestListenAcrossKilledGroup(t *testing.T) {
 	t.Parallel()
 	agents := startLogged(t, 3)
-	stop := load(agents)
-	time.Sleep(time.Second)
+	l := startLoad(t, agents)
+	l.more(loggedRate / 3)
 	for _, a := range agents {
 		a.signal(syscall.SIGKILL)
 	}
@@ -277,13 +310,12 @@ func TestListenAcrossKilledGroup(t *testing.T) {
 	for _, a := range agents {
 		a.awaitMembers(3)
 	}
-	time.Sleep(time.Second)
-	sent := stop()
+	l.more(loggedRate / 3)
+	sent := l.stop()
 	for _, sender := range senders(sent) {
 		last := func(a *loggedAgent) int { n := a.numbers(sender); return slices.Max(append(n, 0)) }
 		for _, a := range agents {
-			for deadline := time.Now().Add(time.Minute); last(a) < sent[sender] && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-			}
+			testutil.Within(time.Minute, func() bool { return last(a) >= sent[sender] })
 			if got, want := a.numbers(sender), agents[0].numbers(sender); !slices.Equal(got, want) {
 				t.Errorf("of %s, %s has %v, and %s has %v", sender, a.id, got, agents[0].id, want)
 			} else if !slices.IsSorted(got) || len(slices.Compact(got)) < len(want) || len(want) < sent[sender]-5 {
@@ -304,15 +336,15 @@ func TestListenAcrossRemoval(t *testing.T) {
 	t.Parallel()
 	agents := startLogged(t, 3)
 	victim := agents[2]
-	stop := load(agents[:2])
-	time.Sleep(500 * time.Millisecond)
+	l := startLoad(t, agents[:2])
+	l.more(loggedRate / 4)
 	victim.signal(syscall.SIGSTOP)
 	agents[0].awaitMembers(2)
-	time.Sleep(time.Second)
+	l.more(loggedRate / 2)
 	victim.signal(syscall.SIGCONT)
 	agents[0].awaitMembers(3)
-	time.Sleep(time.Second)
-	checkHeard(t, victim, stop())
+	l.more(loggedRate / 2)
+	checkHeard(t, victim, l.stop())
 }
 
 // Where no agent has them any more, the listener is told how many messages are missing.
@@ -320,19 +352,18 @@ func TestListenTellsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	agents := startLogged(t, 3, "--retain-messages", "50")
 	victim := agents[2]
-	stop := load(agents[:2])
-	time.Sleep(500 * time.Millisecond)
+	l := startLoad(t, agents[:2])
+	l.more(loggedRate / 4)
 	victim.kill()
-	time.Sleep(2 * time.Second)
+	l.more(loggedRate) // twice what is retained, of each
 	victim.start()
 	victim.awaitMembers(3)
-	time.Sleep(500 * time.Millisecond)
-	sent := stop()
+	l.more(loggedRate / 4)
+	sent := l.stop()
 	total, heard := 0, 0
 	for sender, n := range sent {
 		total += n
-		for deadline := time.Now().Add(time.Minute); slices.Max(victim.numbers(sender)) < n && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		}
+		testutil.Within(time.Minute, func() bool { return slices.Contains(victim.numbers(sender), n) })
 		got := victim.numbers(sender)
 		heard += len(got)
 		if !slices.IsSorted(got) || len(slices.Compact(got)) < len(victim.numbers(sender)) {

@@ -47,7 +47,7 @@ func TestPrometheusScrapesAgents(t *testing.T) {
 	}
 	for path, want := range map[string]string{"/readyz": "200", "/v1/status": "404", "/v1/messages": "404", "/ui/": "404"} {
 		ask := "curl -s -o /dev/null -w '%{http_code}' http://10.0.0.2:9464" + path + " || true"
-		eventually(t, path+" is "+want, func() bool { return strings.TrimSpace(server.run(ask)) == want })
+		testutil.Eventually(t, path+" is "+want, func() bool { return strings.TrimSpace(server.run(ask)) == want })
 	}
 	config := `scrape_configs:
 - {job_name: plain, scrape_interval: 300ms, scrape_timeout: 300ms, static_configs: [{targets: ["10.0.0.2:9464", "10.0.0.3:9464"]}]}
@@ -57,14 +57,14 @@ func TestPrometheusScrapesAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	server.start(binary + " --config.file=p.yml --storage.tsdb.path=data --web.listen-address=127.0.0.1:9090")
-	eventually(t, "three members in three agents", func() bool {
+	testutil.Eventually(t, "three members in three agents", func() bool {
 		var answer struct {
 			Data struct{ Result []struct{ Value [2]any } }
 		}
 		out := server.run("curl -s 'http://127.0.0.1:9090/api/v1/query?query=sum(pleach_members)' || true")
 		return json.Unmarshal([]byte(out), &answer) == nil && len(answer.Data.Result) == 1 && answer.Data.Result[0].Value[1] == "9"
 	})
-	eventually(t, "three certificates expire", func() bool {
+	testutil.Eventually(t, "three certificates expire", func() bool {
 		out := server.run("curl -s 'http://127.0.0.1:9090/api/v1/query?query=pleach_certificate_expires_timestamp_seconds>0' || true")
 		return strings.Count(out, `"value":[`) == 3
 	})
@@ -113,21 +113,11 @@ func TestDashboardOfFleet(t *testing.T) {
 				out = server.run("curl -s --data-urlencode 'query=" + expr + "' http://127.0.0.1:9090/api/v1/query || true")
 				return strings.Contains(out, `"value":[`)
 			}
-			eventually(t, expr+" answered", answered)
+			testutil.Eventually(t, expr+" answered", answered)
 		}
 	}
 	if queries < 30 {
 		t.Errorf("%d queries", queries)
-	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after a minute: not %s", what)
-		}
 	}
 }
 
@@ -154,13 +144,14 @@ func TestMemberFailedHandler(t *testing.T) {
 		})
 		agents, logs = append(agents, cmd), append(logs, log)
 	}
-	observer := &agentProcess{t: t, id: "db1", socket: filepath.Join(dir, "0.sock")}
-	observer.awaitMembers(3)
-	time.Sleep(500 * time.Millisecond) // so that all of them have seen all
+	for i := range agents {
+		a := &agentProcess{t: t, id: fmt.Sprint("db", i+1), socket: filepath.Join(dir, fmt.Sprint(i, ".sock"))}
+		a.awaitMembers(3)
+	}
 	_ = agents[2].Process.Signal(syscall.SIGKILL)
 	began := time.Now()
 	for _, log := range logs[:2] {
-		eventually(t, "handled", func() bool { b, _ := os.ReadFile(log); return len(b) > 0 })
+		testutil.Eventually(t, "handled", func() bool { b, _ := os.ReadFile(log); return len(b) > 0 })
 	}
 	testutil.Took(t, "handlers of member-failed", time.Since(began), promisedTruth)
 	time.Sleep(time.Second) // for a second run that must not come

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -323,26 +322,28 @@ func (c *terminal) paste(t *testing.T, command testutil.PrintedCommand) {
 		t.Fatalf("%s: %v: %s", command.Line, err, c)
 	}
 	printed := func() string { return c.String()[began:] }
-	status, err := "", errors.New("it has not ended after ten minutes")
-	for deadline := time.Now().Add(10 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if m := commandStatus.FindStringSubmatch(printed()); m != nil {
-			status, err = m[1], nil
-			break
-		}
+	var status []string
+	ended := testutil.Within(10*time.Minute, func() bool {
+		status = commandStatus.FindStringSubmatch(printed())
+		return status != nil
+	})
+	if !ended {
+		t.Fatalf("%s: it has not ended after ten minutes: %s", command.Line, printed())
 	}
-	if err != nil || status != "0" {
-		t.Fatalf("%s: status %s, %v: %s", command.Line, status, err, printed())
+	if status[1] != "0" {
+		t.Fatalf("%s: status %s: %s", command.Line, status[1], printed())
 	}
 	if bytes.Contains([]byte(printed()), []byte("Traceback")) {
 		t.Errorf("%s prints a traceback: %s", command.Line, printed())
 	}
 	// Commands in the background may print later.
 	var lacking string
-	lacks := true
-	for deadline := time.Now().Add(10 * time.Second); lacks && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	complete := func() bool {
+		var lacks bool
 		lacking, lacks = command.Lacks(printed())
+		return !lacks
 	}
-	if lacks {
+	if !testutil.Within(10*time.Second, complete) {
 		t.Errorf("%s prints %s\nwithout %s", command.Line, printed(), lacking)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/pleach-go/pleach/agent/cli/clitest"
 	"github.com/pleach-go/pleach/agent/ps"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // psJob makes the processes of a job, all in this one.
@@ -71,16 +72,14 @@ func stuck(t *testing.T, worlds []*pleach.World, late int) (release func()) {
 	ready.Wait()
 	release = sync.OnceFunc(func() { close(come); all.Wait(); cancel() })
 	t.Cleanup(release)
-	for { // until all others are in the call
+	testutil.Eventually(t, "all others in the call", func() bool {
 		waiting := 0
 		for _, w := range worlds {
 			waiting += len(w.Progress()[0].Current)
 		}
-		if waiting == len(worlds)-1 {
-			return release
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return waiting == len(worlds)-1
+	})
+	return release
 }
 
 // A straggler is named first, with its last call.

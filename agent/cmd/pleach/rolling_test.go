@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/agent/client"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // rollingKeys and rollingValue are so large that keys arrive well after the membership.
@@ -38,7 +39,7 @@ func putKeys(t *testing.T, c *client.Client, round int) {
 
 func (a *loggedAgent) awaitReady() {
 	a.t.Helper()
-	eventually(a.t, a.id+" is ready", func() bool { return a.client.Ready(a.t.Context()) == nil })
+	testutil.Eventually(a.t, a.id+" is ready", func() bool { return a.client.Ready(a.t.Context()) == nil })
 }
 
 // scrape returns the metrics of the agent.

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Case 88: a process that hangs and was removed from the job is killed with all that it has started, and
@@ -80,14 +80,10 @@ func TestRunEndsWithTheJob(t *testing.T) {
 // awaitGone waits until a process has ended: the kernel kills a group member after member.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
-	for ; syscall.Kill(pid, 0) == nil; time.Sleep(10 * time.Millisecond) {
-		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && bytes.Contains(stat, []byte(") Z ")) {
-			return
-		}
-		if t.Context().Err() != nil {
-			t.Fatalf("process %d, which the removed one has started, runs on", pid)
-		}
-	}
+	testutil.Eventually(t, fmt.Sprintf("the end of process %d, which the removed one has started", pid), func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return syscall.Kill(pid, 0) != nil || err == nil && bytes.Contains(stat, []byte(") Z "))
+	})
 }
 
 // TestRunChildJob is what TestRunEndsWithTheJob starts: rank 1 fails in the third of six steps.

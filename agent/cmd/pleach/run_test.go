@@ -11,9 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pleach-go/pleach/bootstrap"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Processes find each other: each takes over its socket, and says a word to its
@@ -56,18 +56,14 @@ func TestRunChildIsRefused(t *testing.T) {
 	if place.Rank == 1 {
 		return
 	}
-	for range 500 {
+	testutil.Eventually(t, "nobody listens", func() bool {
 		c, err := net.Dial("tcp", place.Addresses[1])
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			fmt.Println("refused")
-			return
-		}
 		if err == nil {
 			c.Close()
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("still listens")
+		return errors.Is(err, syscall.ECONNREFUSED)
+	})
+	fmt.Println("refused")
 }
 
 func TestRunChildTalks(t *testing.T) {

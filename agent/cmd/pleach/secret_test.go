@@ -11,6 +11,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/driver/admission"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // invoke runs a command and returns what it writes.
@@ -81,7 +82,7 @@ func TestSecretRotation(t *testing.T) {
 			if err := os.Rename(there+".new", there); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the member accepts both", func() bool {
+			testutil.Eventually(t, "the member accepts both", func() bool {
 				out, err := check()
 				return err == nil && strings.Contains(out, "secret 2  a  accepted\n")
 			})

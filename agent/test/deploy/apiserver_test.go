@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
@@ -62,15 +61,11 @@ func newCluster(t *testing.T) *cluster {
 		"--token-auth-file", dir+"/tokens", "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.96.0.0/16",
 		"--disable-admission-plugins", "ServiceAccount") // no controller makes accounts here
 	c := &cluster{t, "https://" + addresses[2]}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		_, err := c.kubectl("", "get", "--raw", "/readyz")
-		if err == nil {
-			return c
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("after a minute, kube-apiserver is not ready: %v", err)
-		}
-	}
+	testutil.Eventually(t, "kube-apiserver is ready", func() bool {
+		_, err = c.kubectl("", "get", "--raw", "/readyz")
+		return err == nil
+	}, func() any { return err })
+	return c
 }
 
 // kubectl runs a command of an operator, and returns what it prints.

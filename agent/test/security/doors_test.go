@@ -42,7 +42,7 @@ func TestSecurityPhantomsDoNotFound(t *testing.T) {
 			}()
 			evil := tcp.Config{Group: group, TLS: uriTLS(t, ca, path), Verify: func(tcp.Claim) error { return nil }}
 			promise := founding.Request{Expect: 3}
-			for ctx.Err() == nil {
+			for pace := time.Tick(20 * time.Millisecond); ctx.Err() == nil; <-pace {
 				for i := 1; i < 3; i++ {
 					promise.From = founding.Candidate{ID: ids[i], Address: addresses[i], Nonce: uint64(40 + i), Version: wire.Newest()}
 					b, err := tcp.Request(ctx, evil, addresses[0], promise.Encode([]byte{requestFounding}))
@@ -53,7 +53,6 @@ func TestSecurityPhantomsDoNotFound(t *testing.T) {
 						promise.Promise, promise.Term = reply.From.Nonce, reply.Term
 					}
 				}
-				time.Sleep(20 * time.Millisecond)
 			}
 			if members := <-began; members != nil {
 				t.Errorf("a group began with phantoms: %+v", members)

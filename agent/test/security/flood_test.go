@@ -128,9 +128,7 @@ func (f flood) start(t *testing.T) <-chan struct{} {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		for !slices.Contains(p.All(), "ends") && t.Context().Err() == nil {
-			time.Sleep(5 * time.Millisecond)
-		}
+		testutil.Within(time.Hour, func() bool { return slices.Contains(p.All(), "ends") || t.Context().Err() != nil })
 	}()
 	return over
 }
@@ -349,14 +347,11 @@ const maxDescriptors = 24
 func checkFlood(t *testing.T, pid string, before, most int) figures {
 	t.Helper()
 	began, open := time.Now(), 0
-	for time.Since(began) < 10*time.Second {
+	testutil.Within(10*time.Second, func() bool {
 		descriptors, err := os.ReadDir("/proc/" + pid + "/fd")
 		open = len(descriptors)
-		if err == nil && open <= maxDescriptors {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return err == nil && open <= maxDescriptors
+	})
 	f := figures{Before: mb(before), Most: mb(most), Back: math.Round(10*time.Since(began).Seconds()) / 10}
 	if testutil.Full.On() {
 		time.Sleep(time.Until(began.Add(10 * time.Second)))
@@ -377,11 +372,11 @@ func mb(bytes int) float64 { return math.Round(float64(bytes)/(1<<20)*10) / 10 }
 // awaitListener waits until a process listens at an address.
 func awaitListener(t *testing.T, address string) {
 	t.Helper()
-	for ctx := timed(t, 10*time.Second); ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
+	testutil.Eventually(t, "a process that listens at "+address, func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
 			_ = c.Close()
-			return
 		}
-	}
-	t.Fatal("nobody listens")
+		return err == nil
+	})
 }

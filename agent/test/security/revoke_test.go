@@ -179,9 +179,7 @@ func TestSecurityRevokedAndEvicted(t *testing.T) {
 			}
 			if way == "evict" {
 				var evicted *pleach.EvictedError
-				for evil.Err() == nil && ctx.Err() == nil {
-					time.Sleep(time.Millisecond)
-				}
+				testutil.Eventually(t, "its end", func() bool { return evil.Err() != nil })
 				if !errors.As(evil.Err(), &evicted) || evicted.Cause != pleach.CauseEvicted {
 					t.Errorf("it ends with %v", evil.Err())
 				}
@@ -343,12 +341,15 @@ func TestSecuritySecretRotates(t *testing.T) {
 	close(ending)
 	for i, m := range stay {
 		for from := range stay {
-			for from != i && got[i][from].Load() < sent[from].Load() {
-				time.Sleep(10 * time.Millisecond)
+			if from == i {
+				continue
+			}
+			testutil.Eventually(t, fmt.Sprintf("%s has all messages of %s", m.id, stay[from].id), func() bool {
 				if t.Failed() || m.group.Err() != nil {
 					t.Fatalf("%s: %v", m.id, m.group.Err())
 				}
-			}
+				return got[i][from].Load() >= sent[from].Load()
+			})
 		}
 	}
 	v := stay[0].group.View()
@@ -366,18 +367,11 @@ func awaitSecret(t testing.TB, m *rotating, secret string, refuses bool) {
 
 func awaitSecretAt(t testing.TB, id, address, secret string, refuses bool) {
 	t.Helper()
-	ctx := timed(t, 30*time.Second)
-	for {
-		one, cancel := context.WithTimeout(ctx, 5*time.Second)
-		_, err := pleach.Inspect(one, pleach.Config{Group: group, Security: pleach.Security{Secret: []byte(secret)}}, address)
-		cancel()
-		if refuses == errors.Is(err, tcp.ErrSecret) && (refuses || err == nil) {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v, refuses %q: want %v", id, err, secret, refuses)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	var err error
+	testutil.Eventually(t, fmt.Sprintf("%s refuses %q: %v", id, secret, refuses), func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = pleach.Inspect(ctx, pleach.Config{Group: group, Secret: []byte(secret)}, address)
+		return refuses == errors.Is(err, tcp.ErrSecret) && (refuses || err == nil)
+	}, func() any { return err })
 }

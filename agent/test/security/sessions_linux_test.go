@@ -193,9 +193,7 @@ func beginSession(t *testing.T, s sessionSetting) *session {
 			}
 		}()
 	}
-	for v.members[0].View().Size() < 3 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, "three members", func() bool { return v.members[0].View().Size() == 3 })
 	return v
 }
 
@@ -584,9 +582,7 @@ func TestSecuritySessions(t *testing.T) {
 			target(t, &figures)
 			took := time.Since(began).Seconds()
 			close(over)
-			for wait := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > goroutines+10 && time.Now().Before(wait); {
-				time.Sleep(10 * time.Millisecond)
-			}
+			testutil.Within(20*time.Second, func() bool { return runtime.NumGoroutine() <= goroutines+10 })
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			fmt.Printf(`{"target":%q,"inputs":%d,"seconds":%.1f,"inputs_s":%.0f,"sessions":%d,"groups":%d,"malformed":%d,"heap_before_mb":%.1f,"heap_most_mb":%.1f,"heap_after_mb":%.1f,"goroutines_left":%d}`+"\n",

@@ -188,7 +188,7 @@ func (s *storm) long() {
 	defer all.Wait()
 	for i := range s.Bodies {
 		all.Go(func() {
-			for ; ; time.Sleep(100 * time.Millisecond) {
+			for pace := time.Tick(100 * time.Millisecond); ; <-pace {
 				target := "PUT /v1/kv/long"
 				if i%2 == 0 {
 					target = "POST /v1/broadcast"

@@ -206,9 +206,10 @@ func TestAddressChangesAllTheTime(t *testing.T) {
 	end := time.Now().Add(300 * time.Millisecond)
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		pace := time.Tick(10 * time.Microsecond)
 		for i := uint32(0); time.Now().Before(end); i++ {
 			_ = a.Send(1, wire.AppendUint32(nil, i))
-			time.Sleep(10 * time.Microsecond)
+			<-pace
 		}
 	})
 	for seed := range uint64(2) {

@@ -24,21 +24,6 @@ func pattern(seed, size int) []byte {
 	return b
 }
 
-// sendPatiently sends again while the queue is full.
-func sendPatiently(t testing.TB, m *member, to protocol.Rank, frame []byte) {
-	for {
-		err := m.Send(to, frame)
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, transport.ErrFull) {
-			t.Error(err)
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 func exchange(t *testing.T, members []*member) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -54,7 +39,9 @@ func exchange(t *testing.T, members []*member) {
 	each(func(from, to int) {
 		wg.Go(func() {
 			for i, size := range sizes {
-				sendPatiently(t, members[from], protocol.Rank(to), pattern(from*100+to*10+i, size))
+				if err := sendPatiently(members[from], protocol.Rank(to), pattern(from*100+to*10+i, size)); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	})
@@ -102,7 +89,9 @@ func TestManySendersOneOrderEach(t *testing.T) {
 	for s := range senders {
 		wg.Go(func() {
 			for i := range each {
-				sendPatiently(t, m[0], 1, wire.AppendUint32([]byte{byte(s)}, uint32(i)))
+				if err := sendPatiently(m[0], 1, wire.AppendUint32([]byte{byte(s)}, uint32(i))); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}

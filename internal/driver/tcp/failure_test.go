@@ -143,20 +143,22 @@ func TestConnectionsThatBreakAllTheTime(t *testing.T) {
 	end := time.Now().Add(500 * time.Millisecond)
 	for from := range m {
 		wg.Go(func() {
+			pace := time.Tick(10 * time.Microsecond)
 			for i := uint32(0); time.Now().Before(end); i++ {
 				_ = m[from].Send(protocol.Rank(1-from), wire.AppendUint32(nil, i))
-				time.Sleep(10 * time.Microsecond)
+				<-pace
 			}
 		})
 		wg.Go(func() {
 			p := m[from].peer(protocol.Rank(1 - from))
+			pace := time.Tick(time.Duration(1+from) * time.Millisecond)
 			for time.Now().Before(end) {
 				p.mu.Lock()
 				if p.conn != nil {
 					p.conn.close()
 				}
 				p.mu.Unlock()
-				time.Sleep(time.Duration(1+from) * time.Millisecond)
+				<-pace
 			}
 		})
 	}

@@ -271,7 +271,8 @@ func TestAnnouncedLengthsCostNothing(t *testing.T) {
 	c := dialAs(t, m, wire.Hello{From: 1, Incarnation: 1, Attempt: 1})
 	before := allocated()
 	_, _ = c.Write([]byte{0x3f, 0, 0, 0, 1, 2, 3})
-	time.Sleep(10 * time.Millisecond)
+	_ = c.Conn.(*net.TCPConn).CloseWrite()
+	expectClosed(t, c) // when all of it has been read
 	if cost := allocated() - before; cost > 1<<20 {
 		t.Errorf("a peer's claim has cost %d bytes", cost)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -213,25 +214,25 @@ func (m *member) socket(peer protocol.Rank) net.Conn {
 	return p.conn.raw
 }
 
-// eventually waits for something to become true.
+// eventually waits for something to become true. It fails with the stacks of all goroutines.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			b := make([]byte, 1<<20)
-			t.Fatalf("never: %s\n%s", what, b[:runtime.Stack(b, true)])
-		}
-	}
+	testutil.Eventually(t, what, f, testutil.Goroutines)
+}
+
+// sendPatiently sends a frame as soon as there is room in the queue, up to a minute later.
+func sendPatiently(m *member, to protocol.Rank, frame []byte) (err error) {
+	testutil.Within(time.Minute, func() bool {
+		err = m.Send(to, frame)
+		return !errors.Is(err, transport.ErrFull)
+	})
+	return err
 }
 
 // mustSend sends a frame, as soon as there is room in the queue.
 func mustSend(t testing.TB, m *member, to protocol.Rank, frame []byte) {
 	t.Helper()
-	err := m.Send(to, frame)
-	for deadline := time.Now().Add(time.Minute); errors.Is(err, transport.ErrFull) && time.Now().Before(deadline); err = m.Send(to, frame) {
-		time.Sleep(time.Millisecond)
-	}
-	if err != nil {
+	if err := sendPatiently(m, to, frame); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -250,12 +251,8 @@ func checkGoroutines(t testing.TB) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				b := make([]byte, 1<<20)
-				t.Errorf("%d goroutines left over:\n%s", runtime.NumGoroutine()-before, b[:runtime.Stack(b, true)])
-				return
-			}
+		if !testutil.Within(5*time.Second, func() bool { return runtime.NumGoroutine() <= before }) {
+			t.Errorf("%d goroutines left over:\n%s", runtime.NumGoroutine()-before, testutil.Goroutines())
 		}
 	})
 }

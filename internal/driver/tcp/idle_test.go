@@ -61,15 +61,14 @@ func TestIdleCloseLosesNothing(t *testing.T) {
 					}
 				})
 				sending.Go(func() {
+					pause := time.Tick(4 * time.Millisecond)
 					for n := range frames {
-						for deadline := time.Now().Add(10 * time.Second); m[i].Send(protocol.Rank(1-i), fmt.Append(nil, n)) != nil; time.Sleep(time.Millisecond) {
-							if time.Now().After(deadline) {
-								t.Error("cannot send")
-								return
-							}
+						if !testutil.Within(time.Minute, func() bool { return m[i].Send(protocol.Rank(1-i), fmt.Append(nil, n)) == nil }) {
+							t.Error("cannot send")
+							return
 						}
 						if n%5 == 0 {
-							time.Sleep(4 * time.Millisecond)
+							<-pause
 						}
 					}
 				})

@@ -2,11 +2,13 @@ package tcp
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -80,12 +82,13 @@ func (n *places) view(number uint64, members ...process) transport.View {
 // sendUntil sends to a peer until a condition holds.
 func sendUntil(t *testing.T, m *member, to protocol.Rank, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s; %s, %v", what, m.story(to), m.lastCause(to))
+	testutil.Eventually(t, what, func() bool {
+		if holds() {
+			return true
 		}
 		_ = m.Send(to, []byte("frame"))
-	}
+		return false
+	}, func() any { return fmt.Sprint(m.story(to), m.lastCause(to)) })
 }
 
 // A process that is not in the view of another one learns which process has its rank,

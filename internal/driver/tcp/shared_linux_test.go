@@ -30,17 +30,17 @@ func shareMemory(t testing.TB, a, b *member) (sent int) {
 	t.Helper()
 	connect(t, a, b)
 	connect(t, b, a)
-	deadline := time.Now().Add(time.Minute)
-	for ; a.Stats().Shared == 0 || b.Stats().Shared == 0; sent++ {
-		if time.Now().After(deadline) {
-			t.Fatal("no memory is shared")
+	eventually(t, "shared memory", func() bool {
+		for range 64 {
+			if a.Stats().Shared > 0 && b.Stats().Shared > 0 {
+				return true
+			}
+			sendNumber(t, a, b, sent)
+			sendNumber(t, b, a, sent)
+			sent++
 		}
-		sendNumber(t, a, b, sent)
-		sendNumber(t, b, a, sent)
-		if sent%64 == 0 {
-			time.Sleep(100 * time.Microsecond)
-		}
-	}
+		return false
+	})
 	return sent
 }
 
@@ -428,6 +428,7 @@ func sendUntilKilled(t *testing.T, addresses []string) {
 		t.Fatal(err)
 	}
 	body := make([]byte, 4096)
+	full := time.Tick(100 * time.Microsecond)
 	for n := uint32(0); ; {
 		for i := range body {
 			body[i] = byte(rand.Uint32())
@@ -438,7 +439,7 @@ func sendUntilKilled(t *testing.T, addresses []string) {
 		if tr.Send(0, frame) == nil {
 			n++
 		} else {
-			time.Sleep(100 * time.Microsecond)
+			<-full
 		}
 	}
 }

@@ -2,6 +2,7 @@ package testutil
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +11,7 @@ import (
 const (
 	patience     = time.Minute
 	firstPause   = time.Millisecond
-	longestPause = 20 * time.Millisecond
+	longestPause = 50 * time.Millisecond
 )
 
 // Eventually waits until ok returns true. After a minute it fails the test: the message has what
@@ -39,6 +40,12 @@ func Within(most time.Duration, ok func() bool) bool {
 		time.Sleep(min(pause, max(time.Until(deadline), 0)))
 	}
 	return true
+}
+
+// Goroutines returns the stacks of all goroutines, as a state for [Eventually].
+func Goroutines() any {
+	b := make([]byte, 1<<20)
+	return string(b[:runtime.Stack(b, true)])
 }
 
 // Advance lets virtual time pass in a bubble of [testing/synctest], until all other goroutines of
