@@ -4,10 +4,10 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/pleach-go/pleach/internal/driver/prefetch"
 	"github.com/pleach-go/pleach/internal/machine/stream"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
 )
@@ -72,9 +72,9 @@ func TestStepHandsMessagesOver(t *testing.T) {
 		}
 	}()
 	for _, messages := range []int{1, 1, 3 * prefetch.Count, 1, prefetch.Count + 1, 1} {
-		for !g.session().receiver.prefetched.Drained.Load() || int(received.Load()) < source.sent {
-			time.Sleep(time.Millisecond)
-		}
+		testutil.Eventually(t, "all messages are received", func() bool {
+			return g.session().receiver.prefetched.Drained.Load() && int(received.Load()) == source.sent
+		})
 		source.step(messages)
 		g.session().node.Look(func() {
 			if messages == 1 && g.session().receiver.deliverable() {
@@ -82,9 +82,7 @@ func TestStepHandsMessagesOver(t *testing.T) {
 			}
 		})
 	}
-	for int(received.Load()) < source.sent {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, "the last message", func() bool { return int(received.Load()) == source.sent })
 }
 
 // A step that brings more messages than are prefetched leaves the rest to the same

@@ -180,10 +180,10 @@ func (s *storm) measure() (c stormCost, complete bool) {
 			if time.Since(began) > stormNormalLimit {
 				return c, false
 			}
-			time.Sleep(100 * time.Microsecond)
+			testutil.Advance(100 * time.Microsecond)
 		}
 	}
-	time.Sleep(stormIdle)                                      // what corrections still do counts
+	testutil.Advance(stormIdle)                                // what corrections still do counts
 	idle := time.Since(began).Seconds() * float64(len(s.live)) // of all members
 	each := float64(stormSample * len(s.live))
 	return stormCost{
@@ -195,7 +195,7 @@ func (s *storm) measure() (c stormCost, complete bool) {
 // measureIdle measures what a member costs in a second in which nothing is sent.
 func (s *storm) measureIdle() {
 	frames, cpu := s.net.frames.Load(), s.net.cpu.used()
-	time.Sleep(stormIdle)
+	testutil.Advance(stormIdle)
 	each := stormIdle.Seconds() * float64(len(s.live))
 	s.idle = stormCost{float64(s.net.frames.Load()-frames) / each, float64((s.net.cpu.used() - cpu).Microseconds()) / each}
 }
@@ -303,17 +303,16 @@ func (s *storm) admit(candidate membership.Member) member.JoinAnswer {
 
 // awaitOneView waits until all live members have one view of just them.
 func (s *storm) awaitOneView(over time.Time) time.Duration {
-	for {
-		err := s.oneView()
-		if err == nil {
-			return time.Since(over)
-		}
-		if time.Since(over) > stormViewLimit {
-			s.logMissing()
-			s.t.Fatalf("%v after the storm: %v", stormViewLimit, err)
-		}
-		time.Sleep(10 * time.Millisecond)
+	var err error
+	one := func() bool {
+		err = s.oneView()
+		return err == nil
 	}
+	if !testutil.Within(stormViewLimit-time.Since(over), one) {
+		s.logMissing()
+		s.t.Fatalf("%v after the storm: %v", stormViewLimit, err)
+	}
+	return time.Since(over)
 }
 
 // oneView says why live members are not in one view of just them.

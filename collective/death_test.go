@@ -111,8 +111,9 @@ func (c *trial) run(t testing.TB) (events []int, err error) {
 // missing waits for the results of all tasks, and says whose did not come. Those
 // of the dead may come after all calls are over.
 func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	testutil.Within(patience, func() bool {
 		mu.Lock()
+		defer mu.Unlock()
 		wrong = nil
 		for round, call := range c.calls {
 			for task := range c.size {
@@ -121,11 +122,9 @@ func (c *trial) missing(mu *sync.Mutex, had map[[2]int]bool) (wrong []error) {
 				}
 			}
 		}
-		mu.Unlock()
-		if len(wrong) == 0 || time.Now().After(deadline) {
-			return wrong
-		}
-	}
+		return len(wrong) == 0
+	})
+	return wrong
 }
 
 // alive reports whether the process has not been killed. A result of a killed process does

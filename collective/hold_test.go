@@ -239,7 +239,7 @@ func (c *heldTrial) run(t *testing.T) (events []int, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		errs := c.network.each(func(w Comm) error { return c.programs[w.Rank()].run(ctx) })
-		time.Sleep(time.Second) // until views are installed everywhere
+		testutil.Advance(time.Second) // until views are installed everywhere
 		c.network.mu.Lock()
 		dead := slices.Clone(c.network.dead)
 		events = slices.Clone(c.network.events)

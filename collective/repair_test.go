@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
@@ -221,8 +220,8 @@ func revokeDuring(t *testing.T, size int, s sample, kills map[int]int) error {
 				break // it is stood in for: calls would go on for ever
 			}
 		}
-		for w.Rank() == 1 && err == nil && w.alive() && !w.revoked() && !slices.Contains(w.Failed(), 2) {
-			time.Sleep(100 * time.Microsecond) // it is busy elsewhere
+		if w.Rank() == 1 && err == nil { // it is busy elsewhere
+			testutil.Within(patience, func() bool { return !w.alive() || w.revoked() || slices.Contains(w.Failed(), 2) })
 		}
 		if w.Rank() != 1 || err != nil || !w.revoked() {
 			w.Revoke()

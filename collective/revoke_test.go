@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A process that revokes may die while it tells the others. Then the processes that know
@@ -27,17 +29,15 @@ func TestRevokerDies(t *testing.T) {
 					n.killAt[revoker] = n.events[revoker] + at
 					n.mu.Unlock()
 					w.Revoke()
-					for w.alive() && ctx.Err() == nil {
+					testutil.Within(patience, func() bool {
 						n.mu.Lock()
 						n.event(revoker) // so that it dies, though no message may arrive
 						n.mu.Unlock()
-						time.Sleep(time.Millisecond)
-					}
+						return !w.alive() || ctx.Err() != nil
+					})
 					return nil
 				case 1: // busy, until nothing is on its way any more
-					for !slices.Contains(w.Failed(), revoker) && ctx.Err() == nil {
-						time.Sleep(time.Millisecond)
-					}
+					testutil.Within(patience, func() bool { return slices.Contains(w.Failed(), revoker) || ctx.Err() != nil })
 					time.Sleep(10 * time.Millisecond)
 				}
 				return Barrier(ctx, w)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // attach makes a process with a group of its own a member of a zone.
@@ -44,8 +45,8 @@ func TestAttach(t *testing.T) {
 		}
 		return fmt.Append(nil, r.Zone, "/", r.ID, " asks ", string(r.Data)), nil
 	})
-	await(t, "backbone", func() bool { return len(a.Links()) == 1 && a.Links()[0].Connected && len(b.Links()) == 1 })
-	await(t, "delegate", func() bool {
+	testutil.Eventually(t, "backbone", func() bool { return len(a.Links()) == 1 && a.Links()[0].Connected && len(b.Links()) == 1 })
+	testutil.Eventually(t, "delegate", func() bool {
 		meta := ga.Self().Meta
 		return strings.HasPrefix(meta, "role=web backbone=") && len(a.Delegates()) == 1
 	})
@@ -58,7 +59,7 @@ func TestAttach(t *testing.T) {
 	checkRequests(t, a)
 	broadcast(t, a, 1, 20)
 	expect(t, b, "ams", 1, 20)
-	await(t, "acknowledgment", func() bool { l := a.Links()[0]; return l.Lag == 0 && l.Gateway == "ber" && l.Heard >= 0 })
+	testutil.Eventually(t, "acknowledgment", func() bool { l := a.Links()[0]; return l.Lag == 0 && l.Gateway == "ber" && l.Heard >= 0 })
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestRequestThroughDelegate(t *testing.T) {
 	if last.Stats().Delegate {
 		t.Fatal("it is a delegate")
 	}
-	await(t, "reply", func() bool {
+	testutil.Eventually(t, "reply", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		reply, err := last.Request(ctx, "ber", "ping", nil)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // The lead of a zone that was cut off finds the backbone by other zones, although the
@@ -23,11 +24,9 @@ func TestLeadFindsBackboneBesideStaleAddresses(t *testing.T) {
 		return f
 	}
 	fra, lead, other := start("fra", 0), start("ber", 0), start("ber", 1)
-	for deadline := time.Now().Add(time.Minute); !fra.Stats().Delegate || !lead.Stats().Delegate || !other.Stats().Delegate; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no backbone")
-		}
-	}
+	testutil.Eventually(t, "a backbone", func() bool {
+		return fra.Stats().Delegate && lead.Stats().Delegate && other.Stats().Delegate
+	})
 	if err := other.tell(t.Context(), "127.0.0.1:1"); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
@@ -33,11 +32,7 @@ func TestZonesMeetWithURICertificates(t *testing.T) {
 		t.Cleanup(func() { _ = f.Abort() })
 		fleets[i] = f
 	}
-	for deadline := time.Now().Add(time.Minute); len(fleets[0].Zones()) < 2 || len(fleets[1].Zones()) < 2; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the zones have not met")
-		}
-	}
+	testutil.Eventually(t, "the zones meet", func() bool { return len(fleets[0].Zones()) == 2 && len(fleets[1].Zones()) == 2 })
 }
 
 // withURIs returns the config of a process whose certificate has the URI of each pair of a

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/fleet"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // patience is how long a test waits for what happens within a second elsewhere.
@@ -43,21 +44,11 @@ func join(t *testing.T, zone string, seeds map[string][]string, i int) *fleet.Fl
 	return f
 }
 
-// await waits for a condition.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no ", what)
-		}
-	}
-}
-
 // connected waits until the delegates of all zones know each other. Then any of them may
 // die, also the only seed of its zone.
 func connected(t *testing.T, members map[string][]*fleet.Fleet) {
 	t.Helper()
-	await(t, "backbone", func() bool {
+	testutil.Eventually(t, "backbone", func() bool {
 		for _, of := range members {
 			delegates := 0
 			for _, f := range of {
@@ -84,10 +75,10 @@ func connected(t *testing.T, members map[string][]*fleet.Fleet) {
 func TestZoneFindsOneThatDoesNotKnowIt(t *testing.T) {
 	t.Parallel()
 	fra, ber := join(t, "fra", nil, 0), join(t, "ber", nil, 0)
-	await(t, "two backbones", func() bool { return fra.Stats().Lead && ber.Stats().Lead })
+	testutil.Eventually(t, "two backbones", func() bool { return fra.Stats().Lead && ber.Stats().Lead })
 	seeds := map[string][]string{"ber": {ber.Zone().Self().Address}, "fra": {fra.Zone().Self().Address}}
 	members := map[string][]*fleet.Fleet{"fra": {fra}, "ber": {join(t, "ber", seeds, 1), join(t, "ber", seeds, 2)}}
-	await(t, "larger backbone", func() bool { return members["ber"][0].Stats().Delegate && members["ber"][1].Stats().Delegate })
+	testutil.Eventually(t, "larger backbone", func() bool { return members["ber"][0].Stats().Delegate && members["ber"][1].Stats().Delegate })
 	_ = ber.Abort() // the next one knows fra
 	connected(t, members)
 }
@@ -144,7 +135,7 @@ func TestBroadcastsOutliveDelegates(t *testing.T) {
 func TestZonesAreSummarized(t *testing.T) {
 	t.Parallel()
 	members := start(t, map[string]int{"ber": 2, "fra": 3})
-	await(t, "summary of both zones", func() bool {
+	testutil.Eventually(t, "summary of both zones", func() bool {
 		zones := members["ber"][1].Zones()
 		return len(zones) == 2 && zones[0].Members == 2 && zones[1].Members == 3 && zones[1].Zone == "fra" && zones[1].Healthy
 	})

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/ordered"
 )
 
@@ -87,19 +88,10 @@ func startAll(t *testing.T, safe bool, n int) []*member {
 	members := []*member{start(t, safe, nil)}
 	for range n - 1 {
 		m := start(t, safe, members[0])
-		await(t, "leader", func() bool { return m.Stats().Leader >= 0 })
+		testutil.Eventually(t, "leader", func() bool { return m.Stats().Leader >= 0 })
 		members = append(members, m)
 	}
 	return members
-}
-
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("no ", what)
-		}
-	}
 }
 
 // All members broadcast at the same time. The leader dies, another one joins, the next leader
@@ -120,15 +112,15 @@ func TestMembersReceiveOneOrderAlthoughLeadersDie(t *testing.T) {
 					}
 				})
 			}
-			await(t, "message", func() bool { return len(members[4].texts()) > 20 })
+			testutil.Eventually(t, "message", func() bool { return len(members[4].texts()) > 20 })
 			_ = members[0].Abort()
 			late := start(t, safe, members[2])
-			await(t, "joiner", func() bool { return late.Stats().Leader >= 0 })
+			testutil.Eventually(t, "joiner", func() bool { return late.Stats().Leader >= 0 })
 			_ = members[1].Abort()
 			sending.Wait()
 
 			left := append(members[2:], late)
-			await(t, "equal state", func() bool {
+			testutil.Eventually(t, "equal state", func() bool {
 				own := count(left[0].texts(), func(s string) bool {
 					return strings.HasPrefix(s, "t:2-") || strings.HasPrefix(s, "t:3-") || strings.HasPrefix(s, "t:4-")
 				})
@@ -183,7 +175,7 @@ func TestSlowMemberGetsAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "messages", func() bool { return len(slow.texts()) == 500 })
+	testutil.Eventually(t, "messages", func() bool { return len(slow.texts()) == 500 })
 }
 
 func TestSettingsThatBreakTheOrderAreRefused(t *testing.T) {
@@ -234,7 +226,7 @@ func TestOrderThatIsLostDoesNotBeginAnew(t *testing.T) {
 			}
 		})
 	}
-	await(t, "end", func() bool {
+	testutil.Eventually(t, "end", func() bool {
 		return slices.ContainsFunc(joined, func(o *ordered.Order) bool { return errors.Is(o.Err(), ordered.ErrStateLost) })
 	})
 	for _, o := range joined {
@@ -263,7 +255,7 @@ func TestLongMessages(t *testing.T) {
 		})
 		t.Cleanup(func() { _ = o.Abort(); receiving.Wait() })
 		orders, seeds = append(orders, o), []string{o.Group().Self().Address}
-		await(t, "leader", func() bool { return o.Stats().Leader >= 0 })
+		testutil.Eventually(t, "leader", func() bool { return o.Stats().Leader >= 0 })
 	}
 	for n := range 20 {
 		for _, o := range orders {

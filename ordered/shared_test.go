@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/ordered"
 )
 
@@ -105,7 +106,7 @@ func shareAll(t *testing.T, n int) []*sharer {
 	members := []*sharer{share(t, "")}
 	for range n - 1 {
 		m := share(t, members[0].address())
-		await(t, "leader", func() bool { return m.Stats().Leader >= 0 })
+		testutil.Eventually(t, "leader", func() bool { return m.Stats().Leader >= 0 })
 		members = append(members, m)
 	}
 	return members
@@ -127,15 +128,15 @@ func TestSharedOrderAlthoughLeadersDie(t *testing.T) {
 			}
 		})
 	}
-	await(t, "message", func() bool { return len(members[4].texts()) > 20 })
+	testutil.Eventually(t, "message", func() bool { return len(members[4].texts()) > 20 })
 	members[0].abort()
 	late := share(t, members[2].address())
-	await(t, "joiner", func() bool { return late.Stats().Leader >= 0 })
+	testutil.Eventually(t, "joiner", func() bool { return late.Stats().Leader >= 0 })
 	members[1].abort()
 	sending.Wait()
 
 	left := append(members[2:], late)
-	await(t, "equal state", func() bool {
+	testutil.Eventually(t, "equal state", func() bool {
 		own := count(left[0].texts(), func(s string) bool { return s > "t:2" })
 		return own == 3*each && !slices.ContainsFunc(left, func(m *sharer) bool { return !slices.Equal(m.texts(), left[0].texts()) })
 	})
@@ -158,9 +159,9 @@ func TestLeaderThatIsStartedAgainGetsTheOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	await(t, "messages", func() bool { return len(members[2].texts()) == 50 })
+	testutil.Eventually(t, "messages", func() bool { return len(members[2].texts()) == 50 })
 	members[0].abort()
-	await(t, "view", func() bool { return members[1].group.View().Size() == 2 })
+	testutil.Eventually(t, "view", func() bool { return members[1].group.View().Size() == 2 })
 	back := share(t, members[1].address())
 	if back.group.Rank() != 0 {
 		t.Skip("it has another rank") // its address is another one
@@ -168,7 +169,7 @@ func TestLeaderThatIsStartedAgainGetsTheOrder(t *testing.T) {
 	if err := back.Broadcast(t.Context(), "t", []byte("again")); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "equal state", func() bool {
+	testutil.Eventually(t, "equal state", func() bool {
 		return len(back.texts()) == 51 && slices.Equal(back.texts(), members[1].texts()) && slices.Equal(back.texts(), members[2].texts())
 	})
 }
@@ -186,9 +187,9 @@ func TestOrderBeginsAmongMembersThatTakePart(t *testing.T) {
 	}
 	_ = founder.Abort()
 	_ = second.Broadcast(t.Context(), "t", []byte("late"))
-	await(t, "equal state", func() bool { return len(first.texts()) == 2 && slices.Equal(first.texts(), second.texts()) })
+	testutil.Eventually(t, "equal state", func() bool { return len(first.texts()) == 2 && slices.Equal(first.texts(), second.texts()) })
 	third := share(t, first.address())
-	await(t, "state", func() bool { return len(third.texts()) == 2 })
+	testutil.Eventually(t, "state", func() bool { return len(third.texts()) == 2 })
 	if first.began != 1 || second.began != 1 || third.began != 0 {
 		t.Errorf("began %d, %d, %d times", first.began, second.began, third.began)
 	}
@@ -201,6 +202,6 @@ func TestSharedOrderOfOne(t *testing.T) {
 		if err := m.Broadcast(t.Context(), "t", fmt.Append(nil, n)); err != nil {
 			t.Fatal(err)
 		}
-		await(t, "message", func() bool { return len(m.texts()) == n+1 })
+		testutil.Eventually(t, "message", func() bool { return len(m.texts()) == n+1 })
 	}
 }

@@ -14,10 +14,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A Prometheus server scrapes a member, and answers the queries of the dashboard.
@@ -31,15 +32,11 @@ func TestScrape(t *testing.T) {
 	target := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	defer target.Close()
 	address := startPrometheus(t, binary, target.Listener.Addr().String())
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		values, err := query(address, "pleach_members")
-		if err == nil && len(values) == 1 && values[0] == "2" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%q: %v", values, err)
-		}
-	}
+	var values []string
+	testutil.Eventually(t, "two members in Prometheus", func() bool {
+		values, err = query(address, "pleach_members")
+		return err == nil && len(values) == 1 && values[0] == "2"
+	}, func() any { return fmt.Sprintf("%q: %v", values, err) })
 	for _, expr := range expressions(t) {
 		expr = strings.NewReplacer("$group", "web", "$__rate_interval", "5s").Replace(expr)
 		if _, err := query(address, expr); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/shard"
 )
 
@@ -65,18 +66,14 @@ func (m *member) owns() (n int) {
 // settled waits until members own all partitions between them.
 func settled(t *testing.T, partitions int, members ...*member) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		sum := 0
+	sum := 0
+	testutil.Eventually(t, fmt.Sprint(partitions, " partitions have an owner"), func() bool {
+		sum = 0
 		for _, m := range members {
 			sum += m.owns()
 		}
-		if sum == partitions {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d partitions have an owner", sum, partitions)
-		}
-	}
+		return sum == partitions
+	}, func() any { return sum })
 }
 
 // keyOf finds a key that a member owns.
@@ -93,16 +90,14 @@ func keyOf(t *testing.T, m *member) string {
 }
 
 // owner waits until a member knows the owner of a key: it learns it by a message.
-func owner(t *testing.T, m *member, key, other string) shard.Owner {
+func owner(t *testing.T, m *member, key, other string) (o shard.Owner) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if o, ok := m.Owner(key); ok && o.Member.ID != other {
-			return o
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s knows no owner of %s but %q", m.Self().ID, key, other)
-		}
-	}
+	testutil.Eventually(t, fmt.Sprintf("%s knows an owner of %s that is not %q", m.Self().ID, key, other), func() bool {
+		var ok bool
+		o, ok = m.Owner(key)
+		return ok && o.Member.ID != other
+	})
+	return o
 }
 
 var errDone = errors.New("done")
@@ -279,25 +274,17 @@ func TestConfigs(t *testing.T) {
 func TestMembersWithOtherSettings(t *testing.T) {
 	a := start(t, "a", shard.Config{Partitions: 16}, nil)
 	b := start(t, "b", shard.Config{Partitions: 64}, a)
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		err := b.Serve(t.Context(), "k", func(context.Context, uint64) error { return nil })
-		var settings *shard.SettingsError
-		if errors.As(err, &settings) && errors.Is(err, shard.ErrNotOwner) {
-			if settings.Setting != "Partitions" || settings.Own != "64" || settings.Other != "16" || settings.Member.ID != "a" {
-				t.Errorf("%+v", settings)
-			}
-			break
-		}
+	var err error
+	var settings *shard.SettingsError
+	testutil.Eventually(t, "an error that names the setting", func() bool {
+		err = b.Serve(t.Context(), "k", func(context.Context, uint64) error { return nil })
 		if err == nil {
 			t.Fatal("a member with other settings serves a key")
 		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+		return errors.As(err, &settings) && errors.Is(err, shard.ErrNotOwner)
+	}, func() any { return err })
+	if settings.Setting != "Partitions" || settings.Own != "64" || settings.Other != "16" || settings.Member.ID != "a" {
+		t.Errorf("%+v", settings)
 	}
-	for deadline := time.Now().Add(patience); a.Shards.Err() == nil; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the other member does not see it")
-		}
-	}
+	testutil.Eventually(t, "the other member sees it", func() bool { return a.Shards.Err() != nil })
 }

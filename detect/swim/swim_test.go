@@ -135,11 +135,8 @@ func expect(t *testing.T, reports *testutil.Lines, want ...string) {
 // meets waits until a member has met so many alive.
 func meets(t *testing.T, s *Detector, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); s.alive() != n; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("rank %d has met %d, want %d", s.member.Rank, s.alive(), n)
-		}
-	}
+	testutil.Eventually(t, fmt.Sprintf("rank %d meets %d", s.member.Rank, n), func() bool { return s.alive() == n },
+		func() any { return s.alive() })
 }
 
 // Through one seed, all are met whose address nobody knows. A process that takes

@@ -132,11 +132,7 @@ func awaitFresh(t *testing.T, all []*process) {
 	t.Helper()
 	for _, p := range all {
 		before := p.fresh.Load()
-		for end := time.Now().Add(60 * time.Second); p.fresh.Load() == before; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("a process does not answer")
-			}
-		}
+		testutil.Eventually(t, "an answer of "+p.address, func() bool { return p.fresh.Load() != before })
 	}
 }
 

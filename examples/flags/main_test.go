@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
@@ -100,17 +99,12 @@ func (i *instance) call(ctx context.Context, method, path, body string) (int, st
 // await waits until an instance replies to a GET as wanted.
 func (i *instance) await(path, what string, want func(status int, text string) bool) {
 	i.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		status, text := i.call(i.t.Context(), "GET", path, "")
-		if want(status, text) {
-			return
-		}
-		if time.Now().After(deadline) {
-			i.t.Fatalf("%s: no %s: %d %q, log:\n%s", i.address, what, status, text, i.log)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	var status int
+	var text string
+	testutil.Eventually(i.t, what+" of "+i.address, func() bool {
+		status, text = i.call(i.t.Context(), "GET", path, "")
+		return want(status, text)
+	}, func() any { return fmt.Sprintf("%d %q, log:\n%s", status, text, i.log) })
 }
 
 func (i *instance) awaitReady() {
@@ -128,17 +122,12 @@ func (i *instance) awaitSize(size int) {
 // set sets a flag, which an instance that finds another one dead may refuse for a moment.
 func (i *instance) set(name, value string) {
 	i.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		status, text := i.call(i.t.Context(), "PUT", "/flags/"+name, value)
-		if status == http.StatusOK {
-			return
-		}
-		if time.Now().After(deadline) {
-			i.t.Fatalf("%s: %d %q", i.address, status, text)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	var status int
+	var text string
+	testutil.Eventually(i.t, i.address+" sets "+name, func() bool {
+		status, text = i.call(i.t.Context(), "PUT", "/flags/"+name, value)
+		return status == http.StatusOK
+	}, func() any { return fmt.Sprintf("%d %q", status, text) })
 }
 
 // get returns the value of a flag.

@@ -31,14 +31,15 @@ func TestTwoJobsOfMpirunOnOneHost(t *testing.T) {
 		}
 	}
 	found := 0
-	for deadline := time.Now().Add(20 * time.Second); found < 2 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	testutil.Within(20*time.Second, func() bool {
 		found = 0
 		for _, j := range ps.FindJobs("/proc", "") {
 			if strings.HasPrefix(j.Group, "ompi-") && len(j.PIDs) == 2 {
 				found++
 			}
 		}
-	}
+		return found >= 2
+	})
 	if found < 2 {
 		t.Errorf("%d of 2 jobs were found", found)
 	}

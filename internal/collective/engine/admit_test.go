@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // recorder is a link that keeps what is sent: the generations that it tells of, by receiver.
@@ -148,11 +150,11 @@ func TestNewcomersAreToldWhenItIsDecided(t *testing.T) {
 		_, err := e.Comm().Admit(ctx)
 		admitted <- err
 	}()
-	for begun := uint64(0); begun == 0; time.Sleep(time.Millisecond) {
+	testutil.Eventually(t, "an agreement", func() bool {
 		e.mu.Lock()
-		begun = e.agreements.begun
-		e.mu.Unlock()
-	}
+		defer e.mu.Unlock()
+		return e.agreements.begun > 0
+	})
 	phase := func(p msgType) *Engine {
 		m := agreementMessage{
 			phase: p, signature: Signature{Kind: Admit, Root: NoRoot, Length: NoLength, Mode: Report},

@@ -103,9 +103,7 @@ func isStopped(t *testing.T, addresses []string) {
 	}})
 	var stopped sync.WaitGroup
 	stopped.Go(func() {
-		for p.has(0) == 0 && t.Context().Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
+		testutil.Within(time.Minute, func() bool { return p.has(0) > 0 || t.Context().Err() != nil })
 		_ = p.cmd.Process.Signal(syscall.SIGSTOP)
 	})
 	t.Cleanup(stopped.Wait)

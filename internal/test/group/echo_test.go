@@ -37,9 +37,7 @@ func TestEchoDeliversOwnBroadcasts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	for a.Size() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	awaitView(t, a, "both", ofSize(2))
 	view := a.View().Number
 	var want []string
 	for i, topic := range []string{"", "t", "u", ""} {

@@ -94,12 +94,8 @@ func TestFoundersBeginWithOneState(t *testing.T) {
 				}()
 			}
 			for i, state := range states {
-				for state.get() != c.want {
-					if ctx.Err() != nil {
-						t.Fatalf("member %d has state %q, want %q", i, state.get(), c.want)
-					}
-					time.Sleep(time.Millisecond)
-				}
+				testutil.Eventually(t, fmt.Sprintf("member %d has state %q", i, c.want), func() bool { return state.get() == c.want },
+					func() any { return state.get() })
 			}
 		})
 	}

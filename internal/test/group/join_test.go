@@ -207,17 +207,13 @@ func TestSeedThatIsNoMemberYet(t *testing.T) {
 	})
 	defer joining.Wait()
 	defer cancel()
-	for i := 0; ; i++ {
+	testutil.Eventually(t, "a process that waits", func() bool {
 		c, err := net.Dial("tcp", waiting)
 		if err == nil {
 			_ = c.Close()
-			break
 		}
-		if i == 1000 {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return err == nil
+	})
 	began := time.Now()
 	member(t)(pleach.Join(t.Context(), pleach.Config{Group: "web"}, waiting, address))
 	if took := time.Since(began); took > soon {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // counted is what OnView and OnMessage were called with: views, and messages by view and sender.
@@ -100,9 +101,7 @@ func TestOnView(t *testing.T) {
 				continue
 			}
 			// A receipt proves that the member has them; its program is called with them a little later.
-			for len(c.stream(view, g.Rank())) < len(want) && ctx.Err() == nil {
-				time.Sleep(time.Millisecond)
-			}
+			testutil.Within(time.Minute, func() bool { return len(c.stream(view, g.Rank())) >= len(want) })
 			if got := c.stream(view, g.Rank()); !slices.Equal(got, want) {
 				t.Errorf("view %d: member %d has %d messages, and the sender %d", view, i+1, len(got), len(want))
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // stepped is a program that processes a message only when the test lets it.
@@ -234,11 +235,7 @@ func TestStuckProgramShows(t *testing.T) {
 	})
 	await := func(what string, is func(s []pleach.StuckConsumer) bool) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !is(groups[1].Status().Stuck); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: %+v", what, groups[1].Status().Stuck)
-			}
-		}
+		testutil.Eventually(t, what, func() bool { return is(groups[1].Status().Stuck) }, func() any { return groups[1].Status().Stuck })
 	}
 	for range 2 {
 		if err := groups[0].Broadcast(t.Context(), []byte("x")); err != nil {
@@ -265,11 +262,7 @@ func TestFreshWithin(t *testing.T) {
 	})
 	await := func(what string, g *pleach.Group, d time.Duration, want bool) {
 		t.Helper()
-		for end := time.Now().Add(30 * time.Second); g.FreshWithin(d) != want; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s: current within %v: %t", what, d, !want)
-			}
-		}
+		testutil.Eventually(t, fmt.Sprintf("%s: current within %v: %t", what, d, want), func() bool { return g.FreshWithin(d) == want })
 	}
 	if groups[1].FreshWithin(time.Hour) {
 		t.Error("current before it has asked anybody")

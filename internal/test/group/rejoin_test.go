@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // outpaced returns two members, of which the second has left because its program receives
@@ -128,9 +129,7 @@ func TestComesBackWhenItsDataDirDoes(t *testing.T) {
 		for range slow.Messages(t.Context()) {
 		}
 	}()
-	for failed.n.Load() < 2 && slow.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testutil.Eventually(t, "two failures", func() bool { return failed.n.Load() >= 2 || slow.Err() != nil })
 	if err := errors.Join(os.Remove(dir), os.Rename(dir+".away", dir)); err != nil {
 		t.Fatal(err)
 	}

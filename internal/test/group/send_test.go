@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // service is a group with views, in this process over TCP.
@@ -192,9 +193,7 @@ func TestLeaveWhileOthersAsk(t *testing.T) {
 			})
 		}
 	}
-	for replies.Load() < 100 {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, "100 replies", func() bool { return replies.Load() >= 100 })
 	timed, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := groups[0].Leave(timed); err != nil {

@@ -107,12 +107,8 @@ func TestRollingRaiseOfMaxMessage(t *testing.T) {
 	if err := a.Leave(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for b.MaxMessage() != 4<<20 || c.MaxMessage() != 4<<20 {
-		if ctx.Err() != nil {
-			t.Fatalf("the limits stay %d and %d", b.MaxMessage(), c.MaxMessage())
-		}
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Eventually(t, "limits of 4 MiB", func() bool { return b.MaxMessage() == 4<<20 && c.MaxMessage() == 4<<20 },
+		func() any { return fmt.Sprint(b.MaxMessage(), c.MaxMessage()) })
 	if err := b.Broadcast(ctx, data); err != nil {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A receipt comes when everybody has it, also if somebody dies meanwhile.
@@ -74,16 +75,14 @@ func TestStableNamesWhoHasLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for groups[2].Stats().Refused < 50 && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testutil.Eventually(t, "50 refused messages", func() bool { return groups[2].Stats().Refused >= 50 })
 	go take(2) // too late
-	_, err := groups[0].WaitStable(ctx)
+	var err error
 	var lost *pleach.IncompleteError
-	for errors.As(err, &lost) && !slices.Contains(lost.Ranks, 2) && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond) // one that reads may be late, too, and say so first
+	testutil.Within(time.Minute, func() bool { // one that reads may be late, too, and say so first
 		_, err = groups[0].WaitStable(ctx)
-	}
+		return !errors.As(err, &lost) || slices.Contains(lost.Ranks, 2)
+	})
 	if !errors.As(err, &lost) || !slices.Contains(lost.Ranks, 2) || groups[2].Stats().Lost == 0 {
 		t.Fatalf("%v, and rank 2 has counted %+v", err, groups[2].Stats())
 	}

@@ -24,15 +24,13 @@ import (
 )
 
 // awaitStatus waits for a status.
-func awaitStatus(t *testing.T, g *pleach.Group, good func(pleach.Status) bool) pleach.Status {
+func awaitStatus(t *testing.T, g *pleach.Group, good func(pleach.Status) bool) (s pleach.Status) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if s := g.Status(); good(s) {
-			return s
-		} else if time.Now().After(deadline) {
-			t.Fatalf("status %+v", s)
-		}
-	}
+	testutil.Eventually(t, "a status", func() bool {
+		s = g.Status()
+		return good(s)
+	}, func() any { return s })
+	return s
 }
 
 // The view in the log says which members came and went, and why.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/topology"
 )
 
@@ -55,9 +56,7 @@ func TestStoppedChildHoldsUpNobody(t *testing.T) {
 			t.Errorf("rank %d has got %d messages of about %d", rank, got, sent)
 		}
 	}
-	for c.members[child].has(0) < slices.Max(after) && time.Since(resumed) < 20*time.Second {
-		time.Sleep(time.Millisecond)
-	}
+	testutil.Within(20*time.Second, func() bool { return c.members[child].has(0) >= slices.Max(after) })
 	t.Logf("child %d had caught up after %v", child, time.Since(resumed))
 	r := finish(c)
 	r.Check(t)

@@ -124,9 +124,7 @@ func TestWorldGoesOnWhenThePartitionHeals(t *testing.T) {
 		}
 		if w.Rank() == 0 {
 			runFault(t, bad, "partition 0 | 1 | 2")
-			for w.Group().Status().Quorum.OK && ctx.Err() == nil {
-				time.Sleep(10 * time.Millisecond)
-			}
+			testutil.Within(time.Minute, func() bool { return !w.Group().Status().Quorum.OK || ctx.Err() != nil })
 			runFault(t, bad, "heal")
 		}
 		if err := iterate(ctx, w, 10, 100, func(int) {}); err != nil {
