@@ -74,7 +74,12 @@ func stick(how string) {
 		for until := time.Now().Add(long); time.Now().Before(until); {
 		}
 	case "stopped":
-		time.Sleep(20 * time.Millisecond) // until the test has stopped it
+		last := time.Now()
+		testutil.Within(time.Minute, func() bool { // until the test has stopped it, and continued it
+			gap := time.Since(last)
+			last = time.Now()
+			return gap > stuckTimeout
+		})
 	}
 }
 

@@ -240,7 +240,7 @@ func TestLeaseIsCountedFromBeforeItIsAskedFor(t *testing.T) {
 			t.Errorf("acquired until %v", until)
 		}
 		p.suffer(&p.slowTo, 370*time.Millisecond) // a third of a TTL later it renews
-		time.Sleep(399 * time.Millisecond)
+		testutil.Advance(399 * time.Millisecond)
 		asked := time.Since(began) - 399*time.Millisecond + time.Second/renewals
 		if until := time.Duration(held.until.Load()); (until - asked - time.Second).Abs() > time.Microsecond {
 			t.Errorf("at %v renewed until %v", time.Since(began), until)
@@ -269,7 +269,7 @@ func TestExpiredLeasesMakeRoom(t *testing.T) {
 		if _, err := l.TryAcquire(t.Context(), "n"); !errors.Is(err, ErrFull) {
 			t.Error(err)
 		}
-		time.Sleep(2 * time.Second)
+		testutil.Advance(2 * time.Second)
 		held, err := l.Acquire(t.Context(), "n")
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func TestHostsAreLinearizableUnderPartitions(t *testing.T) {
 		l.add(c, 2*i+1)
 	}
 	for round := range testutil.Rounds.Or(2) {
-		time.Sleep(300 * time.Millisecond)
+		l.more(t, 50)
 		network.Partition(2*round%5, (2*round+1)%5)
 		time.Sleep(2500 * time.Millisecond)
 		network.HealAll()

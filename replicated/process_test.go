@@ -197,15 +197,22 @@ func newLoad(t *testing.T) *load {
 func (l *load) add(c *child, number int) {
 	l.clients.Go(func() {
 		rng := rand.New(rand.NewPCG(2, uint64(number)))
+		pace := time.Tick(5 * time.Millisecond)
 		for n, alive := 0, true; alive && l.ctx.Err() == nil; n++ {
 			var o porcupine.Operation
 			o, alive = c.ask(l.ctx, l.began, number, inputAtRandom(rng, number, n))
 			l.mu.Lock()
 			l.history = append(l.history, o)
 			l.mu.Unlock()
-			time.Sleep(5 * time.Millisecond)
+			<-pace
 		}
 	})
+}
+
+// more waits until the clients have done so many operations more.
+func (l *load) more(t *testing.T, n int) {
+	t.Helper()
+	awaitMore(t, &l.mu, &l.history, n)
 }
 
 // finish waits until all children answer, and checks the history.
@@ -236,7 +243,7 @@ func TestProcessesAreLinearizableUnderKillsAndStops(t *testing.T) {
 	}
 	for round := range testutil.Rounds.Or(2) {
 		victim, stopped := children[0], children[1] // the leader, and the one after it
-		time.Sleep(200 * time.Millisecond)
+		l.more(t, 50)
 		_ = stopped.cmd.Process.Signal(syscall.SIGSTOP)
 		time.Sleep(100 * time.Millisecond)
 		_ = victim.cmd.Process.Kill()
@@ -246,6 +253,6 @@ func TestProcessesAreLinearizableUnderKillsAndStops(t *testing.T) {
 		l.add(late, 5+round)
 		children = append(children[2:], stopped, late)
 	}
-	time.Sleep(300 * time.Millisecond)
+	l.more(t, 50)
 	l.finish(t, children)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/replicated"
 )
 
@@ -129,12 +130,13 @@ func checkLinearizable(t *testing.T, start func(t *testing.T, other *replica) *r
 	client := func(r *replica, number int) {
 		clients.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(number)))
+			pace := time.Tick(time.Millisecond)
 			for n := 0; ctx.Err() == nil && r.Err() == nil; n++ {
 				o := r.do(ctx, began, number, inputAtRandom(rng, number, n))
 				mu.Lock()
 				history = append(history, o)
 				mu.Unlock()
-				time.Sleep(time.Millisecond)
+				<-pace
 			}
 		})
 	}
@@ -142,16 +144,28 @@ func checkLinearizable(t *testing.T, start func(t *testing.T, other *replica) *r
 		client(r, i)
 	}
 	for i := range 3 { // each is the leader
-		time.Sleep(150 * time.Millisecond)
+		awaitMore(t, &mu, &history, 100)
 		_ = replicas[i].crash()
 		late := start(t, replicas[i+1])
 		client(late, len(replicas))
 		replicas = append(replicas, late)
 	}
-	time.Sleep(150 * time.Millisecond)
+	awaitMore(t, &mu, &history, 100)
 	stop()
 	clients.Wait()
 	checkHistory(t, history)
+}
+
+// awaitMore waits until so many more operations are in a history.
+func awaitMore(t *testing.T, mu *sync.Mutex, history *[]porcupine.Operation, n int) {
+	t.Helper()
+	done := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(*history)
+	}
+	want := done() + n
+	testutil.Eventually(t, fmt.Sprint(want, " operations"), func() bool { return done() >= want }, func() any { return done() })
 }
 
 // A command whose caller has given up is applied once, or not at all.

@@ -673,13 +673,13 @@ func TestEverythingAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for _, m := range members {
 		all.Go(func() {
+			pace := time.Tick(20 * time.Microsecond)
 			for i := 0; ; i++ {
 				select {
 				case <-done:
 					return
-				default:
+				case <-pace:
 					m.Send(protocol.Rank(i%size), []byte("frame"))
-					time.Sleep(20 * time.Microsecond)
 				}
 			}
 		})

@@ -76,6 +76,7 @@ func (r rank) run() {
 			close(over)
 		}()
 	}
+	pace := time.Tick(time.Millisecond)
 	for calls := 0; ; calls++ {
 		mine := []int{1, 0}
 		select {
@@ -94,7 +95,7 @@ func (r rank) run() {
 		if sum[1] > 0 {
 			break
 		}
-		time.Sleep(time.Millisecond)
+		<-pace
 	}
 	// A call that needs connections which were not there before.
 	if _, err := collective.Alltoall(ctx, w, slices.Repeat([][]int{{1}}, jobSize)); err != nil {

@@ -371,7 +371,7 @@ func awaitSecretAt(t testing.TB, id, address, secret string, refuses bool) {
 	testutil.Eventually(t, fmt.Sprintf("%s refuses %q: %v", id, secret, refuses), func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err = pleach.Inspect(ctx, pleach.Config{Group: group, Secret: []byte(secret)}, address)
+		_, err = pleach.Inspect(ctx, pleach.Config{Group: group, Security: pleach.Security{Secret: []byte(secret)}}, address)
 		return refuses == errors.Is(err, tcp.ErrSecret) && (refuses || err == nil)
 	}, func() any { return err })
 }

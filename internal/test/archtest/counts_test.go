@@ -20,7 +20,8 @@ const (
 	maxSessionFields  = 35 // with those of the structs that it embeds
 	maxSessionMethods = 36 // with theirs
 	maxConfigMethods  = 3
-	maxFields         = 30 // of a struct of a protocol
+	maxFields         = 30  // of a struct of a protocol
+	maxSleeps         = 156 // calls of time.Sleep in tests
 )
 
 func TestWhatIsTooLargeShrinks(t *testing.T) {
@@ -53,6 +54,47 @@ func TestWhatIsTooLargeShrinks(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A test waits for what it needs with testutil.Eventually, and lets virtual time pass with
+// testutil.Advance. What sleeps is a load that is paced, an outage, or work that takes its time.
+func TestSleepsInTestsShrink(t *testing.T) {
+	count := 0
+	eachGoFile(t, os.DirFS("../../.."), func(name string, src []byte) {
+		if strings.HasSuffix(name, "_test.go") {
+			count += sleeps(t, name, src)
+		}
+	})
+	t.Logf("%d calls of time.Sleep in tests", count)
+	if count > maxSleeps || count == 0 {
+		t.Errorf("%d calls of time.Sleep in tests: at most %d; wait with testutil.Eventually", count, maxSleeps)
+	}
+}
+
+func TestSleepsAreCounted(t *testing.T) {
+	src := `package p
+		// time.Sleep(1)
+		func f() { time.Sleep(1); go func() { defer time.Sleep(2) }() }`
+	if n := sleeps(t, "p_test.go", []byte(src)); n != 2 {
+		t.Errorf("%d calls, want 2", n)
+	}
+}
+
+// sleeps counts the calls of time.Sleep in a file.
+func sleeps(t *testing.T, name string, src []byte) (count int) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if ok && calledName(call) == "time.Sleep" {
+			count++
+		}
+		return true
+	})
+	return count
 }
 
 // parsed are the files of a package but tests.

@@ -216,10 +216,11 @@ func (c *cluster) missing(rank int) (what string, failed bool) {
 // have got it, and returns how long the latter took after the former.
 func (c *cluster) settle(patience time.Duration) time.Duration {
 	c.t.Helper()
-	var sent time.Time
-	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		now := time.Now()
-		lacking, broadcasting := "", false
+	var sent, now time.Time
+	lacking, broadcasting := "", false
+	complete := testutil.Within(patience, func() bool {
+		now = time.Now()
+		lacking, broadcasting = "", false
 		for _, rank := range c.survivors() {
 			what, failed := c.missing(rank)
 			if what != "" {
@@ -233,13 +234,12 @@ func (c *cluster) settle(patience time.Duration) time.Duration {
 		if !broadcasting && sent.IsZero() {
 			sent = now
 		}
-		switch {
-		case !broadcasting && lacking == "":
-			return now.Sub(sent)
-		case now.After(deadline):
-			c.t.Fatalf("after %v: broadcasting %v, %s", patience, broadcasting, lacking)
-		}
+		return !broadcasting && lacking == ""
+	})
+	if !complete {
+		c.t.Fatalf("after %v: broadcasting %v, %s", patience, broadcasting, lacking)
 	}
+	return now.Sub(sent)
 }
 
 func (p *process) broadcasting(messages int) bool {

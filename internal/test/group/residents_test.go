@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // residents are a group of them, as the test sees it. See residentConfig for what
@@ -228,24 +230,21 @@ func (rs *residents) signal(who int, s syscall.Signal) {
 // how long that took.
 func (rs *residents) await(patience time.Duration, what string, some []int, missing func(*observed) string) time.Duration {
 	rs.t.Helper()
-	start := time.Now()
-	for {
-		lacking := ""
+	start, lacking := time.Now(), ""
+	complete := testutil.Within(patience, func() bool {
+		lacking = ""
 		for _, who := range some {
 			if text := missing(rs.all[who]); text != "" {
 				lacking = fmt.Sprintf("resident %d: %s", who, text)
 			}
 			rs.alive(who)
 		}
-		took := time.Since(start)
-		if lacking == "" {
-			return took
-		}
-		if took > patience {
-			rs.t.Fatalf("%s: after %v, %s", what, patience, lacking)
-		}
-		time.Sleep(5 * time.Millisecond)
+		return lacking == ""
+	})
+	if !complete {
+		rs.t.Fatalf("%s: after %v, %s", what, patience, lacking)
 	}
+	return time.Since(start)
 }
 
 // alive fails the test if a resident has given up.

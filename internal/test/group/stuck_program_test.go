@@ -28,7 +28,8 @@ func TestStuckHandlerHarmsNoMember(t *testing.T) {
 			}
 		}
 	}
-	for end := time.Now().Add(5 * timeout); time.Now().Before(end); time.Sleep(timeout / 10) {
+	pace := time.Tick(timeout / 10)
+	for end := time.Now().Add(5 * timeout); time.Now().Before(end); <-pace {
 		for _, g := range groups {
 			if v := g.View(); v.Number != 1 || g.Err() != nil {
 				t.Fatalf("rank %d: %v, %v", g.Rank(), v, g.Err())

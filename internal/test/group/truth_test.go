@@ -16,23 +16,25 @@ import (
 func awaitGone(t *testing.T, g *pleach.Group, rank int) (state, cause string, at time.Time) {
 	t.Helper()
 	s := pleach.Status{}
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	testutil.Eventually(t, fmt.Sprintf("rank %d tells of rank %d", g.Rank(), rank), func() bool {
 		s = g.Status()
 		for _, x := range s.Suspects {
 			if x.Rank == rank {
-				return "suspected", x.Cause, s.Time
+				state, cause, at = "suspected", x.Cause, s.Time
+				return true
 			}
 		}
 		for _, v := range s.History {
 			for _, c := range v.Changes {
 				if c.Rank == rank && c.Gone() {
-					return "gone", c.String(), v.Time
+					state, cause, at = "gone", c.String(), v.Time
+					return true
 				}
 			}
 		}
-	}
-	t.Fatalf("rank %d tells nothing of rank %d: %+v", g.Rank(), rank, s)
-	return "", "", time.Time{}
+		return false
+	}, func() any { return s })
+	return state, cause, at
 }
 
 // One process of a large group is stopped and another one killed. The coordinator, and

@@ -97,16 +97,13 @@ func awaitNoQuorum(t *testing.T, g *pleach.Group) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for {
+	testutil.Eventually(t, fmt.Sprintf("rank %d has no quorum", g.Rank()), func() bool {
 		err := g.Broadcast(ctx, nil)
-		if errors.Is(err, pleach.ErrNoQuorum) {
-			return
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, pleach.ErrNoQuorum) {
 			t.Fatalf("rank %d of the minority: %v", g.Rank(), err)
 		}
-		time.Sleep(time.Millisecond)
-	}
+		return err != nil
+	})
 }
 
 // A network that falls in two: the majority goes on, the minority stops and says

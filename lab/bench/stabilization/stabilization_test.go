@@ -37,9 +37,8 @@ func TestMain(m *testing.M) {
 // deaf reports all members again and again, whichever is killed.
 func deaf(ctx context.Context, s *Survivor) error {
 	s.Ready()
-	for ctx.Err() == nil {
+	for pace := time.Tick(5 * time.Millisecond); ctx.Err() == nil; <-pace {
 		s.Sees(1, nil)
-		time.Sleep(5 * time.Millisecond)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/agent/launch"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // ulfmRoot names a root directory that has ULFM, for the tests that need one.
@@ -146,12 +147,10 @@ func TestKillEndsWithItsContext(t *testing.T) {
 	started := filepath.Join(p.dir, "started")
 	go func() {
 		defer cancel()
-		for range 6000 {
-			if _, err := os.Stat(started); err == nil {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		testutil.Within(time.Minute, func() bool {
+			_, err := os.Stat(started)
+			return err == nil
+		})
 	}()
 	if _, err := p.Kill(ctx, 3, 1); err != context.Canceled {
 		t.Error(err)
