@@ -21,7 +21,7 @@ const (
 	maxSessionMethods = 36 // with theirs
 	maxConfigMethods  = 3
 	maxFields         = 30  // of a struct of a protocol
-	maxSleeps         = 156 // calls of time.Sleep in tests
+	maxSleeps         = 157 // calls of time.Sleep in tests
 )
 
 func TestWhatIsTooLargeShrinks(t *testing.T) {
@@ -57,7 +57,7 @@ func TestWhatIsTooLargeShrinks(t *testing.T) {
 }
 
 // A test waits for what it needs with testutil.Eventually, and lets virtual time pass with
-// testutil.Advance. What sleeps is a load that is paced, an outage, or work that takes its time.
+// testutil.Advance. Only a paced load, an outage or simulated work sleeps.
 func TestSleepsInTestsShrink(t *testing.T) {
 	count := 0
 	eachGoFile(t, os.DirFS("../../.."), func(name string, src []byte) {
