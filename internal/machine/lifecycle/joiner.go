@@ -26,6 +26,7 @@ const (
 type joiner struct {
 	stages   uint64 // how many stages have begun; see Machine.enter
 	active   bool
+	group    string // the address of a member of the group that was found; "": none
 	targets  []string
 	next     int // the target to ask next
 	due      protocol.Time
@@ -124,7 +125,9 @@ func (m *Machine) runFounder() {
 	case began != nil:
 		m.begin(began)
 	case group != "":
-		m.joiner.begin(m.now, append([]string{group}, m.targets()...), findingRounds)
+		m.joiner.begin(m.now, nil, findingRounds)
+		m.joiner.group = group
+		m.joiner.targets = m.targets()
 	case len(m.config.Seeds) > 0 && len(m.hopeless) == len(m.config.Seeds):
 		m.fail(m.hopeless[m.config.Seeds[0]])
 	}

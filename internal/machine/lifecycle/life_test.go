@@ -599,7 +599,7 @@ func TestFounderFindsAGroup(t *testing.T) {
 			rounds[asked[0].Address]++
 			d.reply(asked[0], Reply{Err: errors.New("no member"), Permanent: true})
 		}
-		if rounds["b:1"] < 1 || rounds["s:1"] != findingRounds {
+		if rounds["b:1"] != findingRounds || rounds["s:1"] != findingRounds {
 			t.Errorf("it has asked %v", rounds)
 		}
 	}
@@ -608,6 +608,27 @@ func TestFounderFindsAGroup(t *testing.T) {
 	if len(pending[control.Founding](d)) == 0 {
 		t.Error("it looks no further")
 	}
+}
+
+// A process without seeds that was told of a group asks the member that told it again.
+func TestFounderWithoutSeedsIsTold(t *testing.T) {
+	d := drive(t, func(c *Config) { c.Expect, c.Seeds, c.Durable = 3, nil, false })
+	told := founding.Request{From: founding.Candidate{ID: "b", Nonce: 3, Address: "b:1"}, Group: "b:1"}
+	d.m.Requested(d.now, control.Founding{Request: told})
+	d.pass(d.now + second)
+	member := founding.Reply{From: founding.Candidate{ID: "b", Address: "b:1"}, Member: true}
+	for _, a := range pending[control.Founding](d) {
+		d.reply(a, Reply{Body: member.Encode(nil)})
+	}
+	for range findingRounds {
+		d.pass(d.now + second)
+		asked := pending[control.Join](d)
+		if len(asked) != 1 || asked[0].Address != "b:1" {
+			t.Fatalf("it asks %v", asked)
+		}
+		d.reply(asked[0], Reply{Err: errors.New("not yet")})
+	}
+	d.expect("a member that has not let it join yet", "lifecycle.Stand ")
 }
 
 // A process that is expected alone begins, and one that cannot be a member fails.

@@ -324,15 +324,18 @@ func (m *Machine) Address(of *membership.Member) string {
 	return of.Address
 }
 
-// targets are the addresses of processes that may let this one join: the seeds, the
-// members that it knows, and the processes that it has met.
-func (m *Machine) targets() []string {
-	targets := slices.Clone(m.config.Seeds)
+// targets are the addresses of processes that may let this one join: that of a group it was told
+// of, the seeds, the members that it knows, and the processes that it has met.
+func (m *Machine) targets() (targets []string) {
 	add := func(address string) {
 		if address != m.self.Address && !slices.Contains(targets, address) {
 			targets = append(targets, address)
 		}
 	}
+	if m.joiner.group != "" {
+		add(m.joiner.group)
+	}
+	targets = append(targets, m.config.Seeds...)
 	known := m.search.place
 	if known == nil {
 		known = m.search.former

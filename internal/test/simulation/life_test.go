@@ -226,6 +226,9 @@ func (s *Simulation) move(h *host) {
 // seeds returns the addresses that a process begins with: the last ones of the other hosts.
 func (s *Simulation) seeds(p *process) (seeds []string) {
 	for _, h := range s.hosts {
+		if s.plan.apart == toldOnly && p.host.index == 0 {
+			break
+		}
 		if h != p.host && h.address != "" {
 			seeds = append(seeds, h.address)
 		}

@@ -39,8 +39,8 @@ func (p *process) beginOutside(b *lifecycle.Membership) {
 	p.outside = outside{armed: protocol.Never, asks: outsideAsks{since: s.now}, member: lifecycle.NewMember(s.now, lifecycle.MemberConfig{
 		Self: b.Self, Group: p.machine, Tell: s.plan.begin == founded, Began: b.Began, Elsewhere: b.Elsewhere,
 	})}
-	if s.options.Outside != nil {
-		p.outside.member = s.options.Outside(p.outside.member)
+	if s.options.Contact != nil {
+		p.outside.member = s.options.Contact(p.outside.member, b.Self)
 	}
 }
 

@@ -17,8 +17,9 @@ type plan struct {
 	begin       beginning
 	durable     bool // hosts have disks
 	moves       bool // a process that starts gets another address
-	fragile     int  // a process crashes at one of so many actions; 0: it does not
-	crashes     int  // at actions, at most
+	apart       apartness
+	fragile     int // a process crashes at one of so many actions; 0: it does not
+	crashes     int // at actions, at most
 	end         protocol.Time
 	stream      stream.Config
 	flat        int // as in membership.Config
@@ -59,6 +60,9 @@ func (p *plan) String() string {
 	text := fmt.Sprintf("%d hosts, the group is %s", p.size, [...]string{"given", "created by the first", "founded by all"}[p.begin])
 	if p.durable {
 		text += ", with disks"
+	}
+	if p.apart > 0 {
+		text += [...]string{"", ", members crash as they admit another", ", all but one are started again", ", the first knows no other"}[p.apart]
 	}
 	if p.moves {
 		text += ", each start has another address"

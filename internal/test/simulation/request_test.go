@@ -121,7 +121,10 @@ func (p *process) reach(r *control.Join, answer func([]byte)) {
 			answer(control.Refuse(&control.Refusal{Status: control.Unreachable, Text: "the candidate does not confirm"}))
 		default:
 			p.step(func() {
-				p.machine.Join(s.now, r.Candidate, r.Replace, func(a member.JoinAnswer) { answer(encodeAnswer(&a)) })
+				p.machine.Join(s.now, r.Candidate, r.Replace, func(a member.JoinAnswer) {
+					answer(encodeAnswer(&a))
+					p.later(func() { s.admitted(p, &a) })
+				})
 			})
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"github.com/pleach-go/pleach/internal/machine/control"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -31,15 +32,18 @@ type Options struct {
 	// reply to a request when it arrives: tests plant bugs there.
 	Live  func(*lifecycle.Config)
 	Reply func(control.Request, *lifecycle.Reply)
-	// Outside, if not nil, changes how members communicate outside their views: tests plant bugs
+	// Contact, if not nil, changes how members communicate outside their views: tests plant bugs
 	// there.
-	Outside func(contact) contact
+	Contact func(c contact, self membership.Member) contact
 	// Disks skips the seeds whose hosts have none: a bug cannot show there.
 	Disks bool
 	// Bug is planted in what drives the machines.
 	Bug Bug
 	// Cut cuts a group in two, and lets nothing else go wrong: see cut_test.go.
 	Cut bool
+	// Apart separates members that can go on only with the help of processes outside their views:
+	// see apart_test.go.
+	Apart bool
 	// Moves restarts processes at other addresses, in groups where a member is not connected to
 	// most others.
 	Moves bool
@@ -130,6 +134,9 @@ func Run(seed uint64, o Options) Result {
 	}
 	if o.Moves {
 		s.plan.planMoves(s.rng)
+	}
+	if o.Apart {
+		s.planApart()
 	}
 	if o.Services {
 		s.plan.planServices(s.rng)

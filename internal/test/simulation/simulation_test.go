@@ -68,6 +68,13 @@ func TestCutsUnderSeeds(t *testing.T) {
 	}
 }
 
+// Members whose only way back is through processes outside their views find it.
+func TestApartUnderSeeds(t *testing.T) {
+	if total := underSeeds(t, 200, 60, Options{Apart: true}); total != nil {
+		total.exercised(t, 40, map[string]uint64{"decisions of processes outside the view": total.learned.Load(), "removals that a seed reports": total.removed.Load()})
+	}
+}
+
 // Groups keep their promises also if most processes are started again at other addresses.
 func TestMovesUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 100, 30, Options{Moves: true}); total != nil {
@@ -124,8 +131,8 @@ func replay(t *testing.T, seed uint64, o Options) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, stuck atomic.Uint64
-	ordered, restored, anew, operations, leases, owned, rolled                                                         atomic.Uint64 // of services
+	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, learned, removed, stuck atomic.Uint64
+	ordered, restored, anew, operations, leases, owned, rolled                                                                           atomic.Uint64 // of services
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -174,6 +181,8 @@ func (c *totals) add(r *Result) {
 	c.seats.Add(r.Seats)
 	c.saves.Add(r.Saves)
 	c.told.Add(r.Told)
+	c.learned.Add(r.Learned)
+	c.removed.Add(r.Removed)
 	c.ordered.Add(r.Ordered)
 	c.restored.Add(r.Restored)
 	c.anew.Add(r.Anew)

@@ -52,6 +52,7 @@ func (s *Simulation) begin() {
 	if s.options.Cut {
 		s.scheduleCut()
 	}
+	s.scheduleApart()
 	if s.options.Strange {
 		s.beginStrange()
 	}
