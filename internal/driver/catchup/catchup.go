@@ -187,8 +187,9 @@ var errCatchesUp = errors.New("it requests the decisions")
 func (d *Driver) log(a *lifecycle.Ask, err error) {
 	switch r := a.Request.(type) {
 	case control.CatchUp:
-		if _, changed := d.asked.Changed(a.Address, cmp.Or(err, errCatchesUp)); changed {
-			d.Logger.Info("member is asked to catch up", "address", a.Address, "view", r.View, "answer", cmp.Or(err, errCatchesUp))
+		answer := cmp.Or(err, errCatchesUp)
+		if _, changed := d.asked.Changed(a.Address, answer); changed {
+			d.Logger.Info("member is asked to catch up", "address", a.Address, "view", r.View, "answer", answer)
 		}
 	case control.Decisions:
 		if err != nil {

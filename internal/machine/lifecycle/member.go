@@ -188,7 +188,8 @@ func (m *Member) Requested(now protocol.Time, request control.Request) (reply []
 		if v.Number > 1 {
 			began = nil // a candidate of the first view cannot enter it any more
 		}
-		answer := founding.Answer(founding.Candidate{ID: m.config.Self.Identity, Address: m.config.Self.Address}, began, &r.Request)
+		from := founding.Candidate{ID: m.config.Self.Identity, Address: m.config.Self.Address}
+		answer := founding.Answer(from, began, &r.Request)
 		return answer.Encode(nil), true
 	case control.Decisions:
 		return control.Accept(group.Decisions().Encode(nil)), true

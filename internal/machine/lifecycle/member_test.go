@@ -394,7 +394,9 @@ func TestMemberAnswers(t *testing.T) {
 		}
 		return i
 	}
-	if i := introduce(3); i.Role != control.Member || i.View == nil || i.View.Number != 7 || i.ID != "a" || !slices.Equal(i.Marks, []uint64{control.Mark("a", 50)}) {
+	marks := []uint64{control.Mark("a", 50)}
+	if i := introduce(3); i.Role != control.Member || i.View == nil || i.View.Number != 7 || i.ID != "a" ||
+		!slices.Equal(i.Marks, marks) {
 		t.Errorf("it introduces itself as %+v", i)
 	}
 	if i := introduce(7); i.View != nil {
@@ -431,10 +433,11 @@ func TestMemberAnswers(t *testing.T) {
 		if first {
 			d.g.view.Number = 1
 		}
-		b, _ := d.m.Requested(d.now, control.Founding{Request: founding.Request{From: founding.Candidate{ID: "z"}}})
-		want := founding.Answer(founding.Candidate{ID: "a", Address: "a:1"}, nil, &founding.Request{From: founding.Candidate{ID: "z"}})
+		request, self := &founding.Request{From: founding.Candidate{ID: "z"}}, founding.Candidate{ID: "a", Address: "a:1"}
+		b, _ := d.m.Requested(d.now, control.Founding{Request: *request})
+		want := founding.Answer(self, nil, request)
 		if first {
-			want = founding.Answer(founding.Candidate{ID: "a", Address: "a:1"}, []founding.Candidate{{ID: "z"}}, &founding.Request{From: founding.Candidate{ID: "z"}})
+			want = founding.Answer(self, []founding.Candidate{{ID: "z"}}, request)
 		}
 		if string(b) != string(want.Encode(nil)) {
 			t.Errorf("first view %t: it answers a candidate %q", first, b)

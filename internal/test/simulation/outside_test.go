@@ -36,9 +36,10 @@ type contact interface {
 // beginOutside begins with the first view of a process.
 func (p *process) beginOutside(b *lifecycle.Membership) {
 	s := p.sim
-	p.outside = outside{armed: protocol.Never, asks: outsideAsks{since: s.now}, member: lifecycle.NewMember(s.now, lifecycle.MemberConfig{
+	member := lifecycle.NewMember(s.now, lifecycle.MemberConfig{
 		Self: b.Self, Group: p.machine, Tell: s.plan.begin == founded, Began: b.Began, Elsewhere: b.Elsewhere,
-	})}
+	})
+	p.outside = outside{armed: protocol.Never, asks: outsideAsks{since: s.now}, member: member}
 	if s.options.Contact != nil {
 		p.outside.member = s.options.Contact(p.outside.member, b.Self)
 	}

@@ -101,7 +101,9 @@ var bugsOutside = []struct {
 	name string
 	mistaken
 }{
-	{"it asks the wrong member to catch up", mistaken{early: func(peer protocol.Rank) protocol.Rank { return peer + 1 }}},
+	{"it asks the wrong member to catch up", mistaken{
+		early: func(peer protocol.Rank) protocol.Rank { return peer + 1 },
+	}},
 	{"it forgets its deadline", mistaken{deadline: func(protocol.Time) protocol.Time { return never }}},
 	{"it asks seeds without a pause", mistaken{hasty: 3 * second}},
 	{"an older view without it removes it", mistaken{reply: func(b *mistaken, _ control.Request, r *lifecycle.Reply) bool {
@@ -131,7 +133,9 @@ var bugsOutside = []struct {
 	{"it drops decisions", mistaken{action: without[lifecycle.Learn]}},
 	{"it tells no seed of the group", mistaken{action: withoutAsking[control.Founding]}},
 	{"it asks the members of its view only", mistaken{deaf: true}},
-	{"it waits forever for a seed that does not answer", mistaken{reply: func(_ *mistaken, _ control.Request, r *lifecycle.Reply) bool { return r.Err == nil }}},
+	{"it waits forever for a seed that does not answer", mistaken{
+		reply: func(_ *mistaken, _ control.Request, r *lifecycle.Reply) bool { return r.Err == nil },
+	}},
 	{"the search for a successor does not end", mistaken{action: without[lifecycle.Ended]}},
 }
 
