@@ -263,6 +263,10 @@ schedules: ## agree on views under SEEDS random schedules (default: a million), 
 simulate: ## run whole groups, and services on them, under SEEDS seeds (default: 100) on all cores
 	PLEACH_SEEDS=$(SEEDS) go test -count=1 -timeout 0 -run UnderSeeds -v ./internal/test/simulation
 
+.PHONY: simulate-bugs
+simulate-bugs: #: run 1,000 simulated groups with each bug in how members communicate outside their views, and count those that find it
+	PLEACH_FULL=1 go test -count=1 -timeout 0 -run '^TestFindsBugsOutsideViews$$' -v ./internal/test/simulation
+
 COUNT ?= 100
 BY ?= tests
 WORKERS ?= 2

@@ -15,9 +15,10 @@ type apartness int
 const (
 	together apartness = iota
 	// admittedAlone: members crash as they let a candidate join, so that nobody but the candidate
-	// knows the view, and too few are left who know the one before.
+	// knows the view, and too few are left who know the one before. Members have no seeds.
 	admittedAlone
-	// movedAway: while a member is cut off, all others are started again at other addresses.
+	// movedAway: while a member is cut off, all others are started again at other addresses, and
+	// maybe under other IDs.
 	movedAway
 	// toldOnly: the first process knows no other address, and is started again.
 	toldOnly
@@ -66,7 +67,7 @@ func (s *Simulation) scheduleApart() {
 			}
 		})
 		others := slices.DeleteFunc(slices.Clone(s.hosts), func(h *host) bool { return h == alone })
-		s.after(settledAt+silentFor, func() { s.moveAll(others) })
+		s.after(settledAt+silentFor, func() { s.moveAll(others, s.rng.IntN(2) == 0) })
 	case toldOnly:
 		s.after(s.between(second, s.plan.end), func() { s.startAgain(s.hosts[0]) })
 	}
@@ -74,17 +75,23 @@ func (s *Simulation) scheduleApart() {
 
 // moveAll starts the processes of hosts again at other addresses, one after the other, each when all
 // are members: candidates keep the addresses that they began with.
-func (s *Simulation) moveAll(hosts []*host) {
+func (s *Simulation) moveAll(hosts []*host, renamed bool) {
 	for _, h := range s.hosts {
 		if h.process == nil || h.process.state != running {
-			s.after(eachMove/10, func() { s.moveAll(hosts) })
+			s.after(eachMove/10, func() { s.moveAll(hosts, renamed) })
 			return
 		}
 	}
-	if len(hosts) > 0 && !s.calm {
-		s.startAgain(hosts[0])
-		s.after(eachMove, func() { s.moveAll(hosts[1:]) })
+	if len(hosts) == 0 || s.calm {
+		return
 	}
+	if p := hosts[0].process; renamed {
+		p.crash()
+		s.start("new-"+p.identity, p.host).boot()
+	} else {
+		s.startAgain(p.host)
+	}
+	s.after(eachMove, func() { s.moveAll(hosts[1:], renamed) })
 }
 
 // startAgain crashes the process of a host, and starts another one.

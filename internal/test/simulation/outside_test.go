@@ -48,7 +48,9 @@ func (p *process) beginOutside(b *lifecycle.Membership) {
 // stepOutside carries out what the machine decides.
 func (p *process) stepOutside() {
 	s, o := p.sim, &p.outside
-	o.member.SetSeeds(s.seeds(p)) // names of hosts, whose addresses are looked up each time
+	if s.plan.apart != admittedAlone {
+		o.member.SetSeeds(s.seeds(p)) // names of hosts, whose addresses are looked up each time
+	}
 	for p.state == running {
 		a := o.member.Next(s.now)
 		if a == nil {
