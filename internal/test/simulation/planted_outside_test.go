@@ -93,6 +93,20 @@ func withoutAsking[R control.Request](a lifecycle.Action) bool {
 	return !is
 }
 
+// introducesNextView answers with the number of the next view.
+func introducesNextView(request control.Request, reply []byte) []byte {
+	if _, ok := request.(control.Introduce); !ok {
+		return reply
+	}
+	body, _ := control.Open(reply)
+	i, err := control.DecodeIntroduction(body)
+	if err != nil || i.View == nil {
+		return reply
+	}
+	i.View.Number++
+	return control.Accept(i.Encode(nil))
+}
+
 // never is later than any run.
 const never = 1 << 60
 
@@ -119,14 +133,7 @@ var bugsOutside = []struct {
 		}
 		return true
 	}}},
-	{"it answers with a view that it has not installed", mistaken{answer: func(request control.Request, reply []byte) []byte {
-		body, _ := control.Open(reply)
-		if i, err := control.DecodeIntroduction(body); err == nil && i.View != nil {
-			i.View.Number++
-			return control.Accept(i.Encode(nil))
-		}
-		return reply
-	}}},
+	{"it answers with a view that it has not installed", mistaken{answer: introducesNextView}},
 	{"it agrees to catch up, and asks nobody", mistaken{action: withoutAsking[control.Decisions]}},
 	{"it drops decisions", mistaken{action: without[lifecycle.Learn]}},
 	{"it tells no seed of the group", mistaken{action: withoutAsking[control.Founding]}},
