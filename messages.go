@@ -189,8 +189,8 @@ func (r *receiver) receive(ctx context.Context, p *prefetched, arrived <-chan st
 // prefetch takes messages from the member. It reports false if there are none, and a step
 // that brings some will not prefetch them.
 func (r *receiver) prefetch(now protocol.Time) bool {
-	if r.replica.lacking {
-		return r.replica.arrived != nil || r.replica.offering
+	if r.replica.lacking() {
+		return r.replica.expected()
 	}
 	filled := r.prefetched.Fill(func() {
 		r.machine.DeliverEach(now, prefetch.Count, r.prefetched.add)
@@ -244,8 +244,8 @@ func (r *receiver) noteReceived(now protocol.Time) {
 // deliverable reports whether something waits for the program. While the program lacks the
 // state, that is only the state.
 func (r *receiver) deliverable() bool {
-	if r.replica.lacking {
-		return r.replica.arrived != nil || r.replica.offering
+	if r.replica.lacking() {
+		return r.replica.expected()
 	}
 	return r.stream.Pending() > 0 || r.direct.channel != nil && r.direct.channel.Pending() > 0
 }

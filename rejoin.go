@@ -243,7 +243,7 @@ func (g *session) successor() (Config, []string) {
 // receives it before the GapError.
 func (r *receiver) keepUnread() {
 	_ = r.node.Do(func(now protocol.Time) {
-		if r.replica.lacking {
+		if r.replica.lacking() {
 			return
 		}
 		r.prefetched.Keep(func() {
@@ -274,7 +274,7 @@ func (r *receiver) keepUnread() {
 // begins, with topics locked.
 func (r *receiver) announce(gap *GapError) {
 	r.replica.gap = gap
-	r.progress.Begin(r.view.Load().Number, gap != nil || r.replica.lacking, r.config.OnMessage != nil)
+	r.progress.Begin(r.view.Load().Number, gap != nil || r.replica.lacking(), r.config.OnMessage != nil)
 	queues := []*prefetched{&r.prefetched}
 	for _, t := range r.group.topics.list {
 		r.subscribe(t, gap)
@@ -287,7 +287,7 @@ func (r *receiver) announce(gap *GapError) {
 		}
 		r.pending.Store(true)
 	}
-	if !r.replica.lacking {
+	if !r.replica.lacking() {
 		r.announceCurrent()
 	}
 	if r.config.OnView != nil {

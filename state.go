@@ -2,11 +2,9 @@ package pleach
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 
-	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/internal/machine/membership"
@@ -75,132 +73,100 @@ type replica struct {
 	direct   *directs
 	gap      *GapError                   // of this membership; nil: it is the first
 	first    uint64                      // view of this membership
-	lacking  bool                        // this process has yet to get the state
-	arrived  *snapshot                   // nil: not yet
+	state    *lifecycle.Replica          // nil: the program keeps no state
 	views    map[uint64]*membership.View // nil: the program is not told where views begin
-	// election is the choice of the member to begin with, if no member has the state, and
-	// offering says that this one has yet to make its offer.
-	election lifecycle.Election
-	offering bool
 
 	// Of the goroutine that receives:
-	since uint64                  // the view where the state begins: messages of earlier ones are in it
-	sent  map[unicast.Caller]bool // the processes that this one has sent the state
-}
-
-// snapshot is a state on its way.
-type snapshot struct {
-	from protocol.Rank
-	view uint64
-	data []byte
-	own  bool // the program begins with the state that it has
+	since uint64 // the view where the state begins: messages of earlier ones are in it
 }
 
 // makeReplica makes a member that has the state, if it has begun the group alone, or lacks it.
 func (r *replica) makeReplica(v *membership.View) {
-	if r.config.State == nil && r.config.OnView == nil {
-		return
+	r.first = v.Number
+	switch {
+	case r.config.State != nil:
+		r.state = lifecycle.NewReplica(r.self, v)
+	case r.config.OnView != nil:
+		r.views = map[uint64]*membership.View{v.Number: v}
 	}
-	r.lacking, r.first = r.config.State != nil && !r.self.Synced, v.Number
-	r.views, r.sent = make(map[uint64]*membership.View), make(map[unicast.Caller]bool)
-	r.checkState(v)
 }
 
-// checkState keeps a view for when the program comes to it. If no member has the state
-// any more, they elect one to begin with.
-func (r *replica) checkState(v *membership.View) {
-	if r.views != nil {
+// installed takes a new view, within node.Do.
+func (r *replica) installed(v *membership.View) {
+	switch {
+	case r.state != nil:
+		r.state.Installed(v)
+	case r.views != nil:
 		r.views[v.Number] = v
 	}
-	if r.config.State == nil {
-		return
-	}
-	r.election.Begin(nil)
-	for _, m := range v.Members.All() {
-		if m.Synced {
-			r.offering = false
-			return
-		}
-	}
-	r.election.Begin(v)
-	r.offering = true
 }
+
+// lacking reports whether the program has yet to get the state, and expected whether the program
+// has something to do for it, within node.Do.
+func (r *replica) lacking() bool  { return r.state != nil && r.state.Lacking() }
+func (r *replica) expected() bool { return r.state.Arrived() != nil || r.state.OfferView() > 0 }
 
 // offerState offers the state of this process where no member is known to have one. If the
 // process has none, its program is asked for it. It is called within node.Do.
 func (r *replica) offerState() {
-	if r.offering && (!r.lacking || r.arrived != nil) {
-		r.sendOffer(r.election.View(), lifecycle.HasState)
+	if r.state == nil {
+		return
+	}
+	if to, view, offer := r.state.StateOffer(); to != nil {
+		r.direct.channel.SendState(to.Rank, to.Incarnation, view, unicast.Offered, offer)
 	}
 }
 
-// sendOffer makes an offer to the lowest rank, unless there is another view meanwhile.
-func (r *replica) sendOffer(view, number uint64) {
-	if v := r.machine.View(); r.offering && r.election.View() == view && v.Number == view {
-		r.offering = false
-		to := v.Members.At(0)
-		r.direct.channel.SendState(to.Rank, to.Incarnation, view, unicast.Offered, wire.AppendUint64(nil, number))
-	}
-}
-
-// takeState takes a state that has arrived, within node.Do. A process needs one.
+// takeState takes what a member says about the state, within node.Do.
 func (r *replica) takeState(from protocol.Rank, view uint64, s unicast.Status, data []byte) {
-	switch {
-	case r.config.State == nil:
-	case s == unicast.Offered:
-		d := wire.NewDecoder(data)
-		if m := r.election.Offer(view, from, d.Uint64()); m != nil {
-			if view == member.FirstIncarnation {
-				r.log.Info("the group begins with the state of one member", "view", view, "member", m.Rank)
-			} else {
-				r.log.Warn("no member has the state of the group any more: it begins with what one of them offers", "view", view, "member", m.Rank)
-			}
-			r.direct.channel.SendState(m.Rank, m.Incarnation, view, unicast.Chosen, nil)
-		}
-	case !r.lacking || r.arrived != nil:
-	case s == unicast.Chosen && view == r.election.View():
-		r.arrived = &snapshot{view: view, own: true}
-	case s == unicast.Chosen:
-	case s != unicast.OK:
-		r.end(&StateError{From: int(from), View: view, Err: errors.New(string(data))})
-	default:
-		r.arrived = &snapshot{from: from, view: view, data: data}
+	if r.state == nil {
+		return
 	}
+	m, err := r.state.Received(from, view, s, data)
+	switch {
+	case err != nil:
+		r.end(&StateError{From: int(from), View: view, Err: err})
+		return
+	case m == nil:
+		return
+	case view == member.FirstIncarnation:
+		r.log.Info("the group begins with the state of one member", "view", view, "member", m.Rank)
+	default:
+		r.log.Warn("no member has the state of the group any more: it begins with what one of them offers",
+			"view", view, "member", m.Rank)
+	}
+	r.direct.channel.SendState(m.Rank, m.Incarnation, view, unicast.Chosen, nil)
 }
 
 // restoreState gives the program the state, if it has arrived, or asks it for an offer. It
 // reports false if the program has to wait for the state.
 func (r *replica) restoreState() bool {
-	if r.config.State == nil || r.since > 0 {
+	if r.state == nil || r.since > 0 {
 		return true
 	}
-	var s *snapshot
-	var lacking bool
+	var s *lifecycle.Transfer
 	var offering uint64
-	if r.node.Do(func(protocol.Time) {
-		s, lacking = r.arrived, r.lacking
-		if r.offering {
-			offering = r.election.View()
-		}
-	}) != nil {
+	err := r.node.Do(func(protocol.Time) {
+		s, r.since, offering = r.state.Arrived(), r.state.Since(), r.state.OfferView()
+	})
+	if err != nil {
 		return false
 	}
 	switch {
-	case !lacking:
-		r.since = member.FirstIncarnation
+	case r.since > 0:
 		return true
 	case s == nil:
 		r.askOffer(offering)
 		return false
-	case !s.own:
-		if err := r.config.State.Restore(bytes.NewReader(s.data)); err != nil {
-			r.end(&StateError{From: int(s.from), View: s.view, Err: err})
+	case !s.Own:
+		if err := r.config.State.Restore(bytes.NewReader(s.Data)); err != nil {
+			r.end(&StateError{From: int(s.From), View: s.View, Err: err})
 			return false
 		}
 	}
-	r.since = s.view
+	r.since = s.View
 	return r.node.Do(func(now protocol.Time) {
-		r.lacking, r.arrived = false, nil
+		r.state.Restored()
 		r.receiver.announceCurrent()
 		r.receiver.progress.Complete(r.first)
 		r.receiver.wakeTopics()
@@ -218,7 +184,11 @@ func (r *replica) askOffer(view uint64) {
 	if o, ok := r.config.State.(StateOffer); ok {
 		number = min(o.OfferState(), lifecycle.HasState-1)
 	}
-	_ = r.node.Do(func(protocol.Time) { r.sendOffer(view, number) })
+	_ = r.node.Do(func(protocol.Time) {
+		if to, offer := r.state.Offer(view, number); to != nil {
+			r.direct.channel.SendState(to.Rank, to.Incarnation, view, unicast.Offered, offer)
+		}
+	})
 }
 
 // forProgram reports whether the program gets an item from Messages or OnMessage. The others are
@@ -240,56 +210,29 @@ func (r *replica) forProgram(i *item) bool {
 	return r.config.State == nil || i.Direct || i.gap != nil || i.View >= r.since
 }
 
-// takeKept returns a view that was kept for when the program comes to it, or nil.
-func (r *replica) takeKept(number uint64) (v *membership.View) {
-	_ = r.node.Do(func(protocol.Time) {
-		v = r.views[number]
-		delete(r.views, number)
-	})
-	return v
-}
-
 // takeView returns a view that begins, for the program, or nil if it was of a membership that
 // has ended.
-func (r *replica) takeView(number uint64) *View {
-	if v := r.takeKept(number); v != nil {
-		return viewOf(v)
-	}
-	return nil
+func (r *replica) takeView(number uint64) (view *View) {
+	_ = r.node.Do(func(protocol.Time) {
+		if v := r.views[number]; v != nil {
+			view = viewOf(v)
+		}
+		delete(r.views, number)
+	})
+	return view
 }
 
-// provideState sends the state, where a view begins, to its members that lack it. The
-// member with the lowest rank that has it does so, once to each. If it dies, the view
-// without it makes the next one do so.
+// provideState sends the state, where a view begins, to those of its members that this one gives
+// it to.
 func (r *replica) provideState(number uint64) {
-	v := r.takeKept(number)
-	if v == nil || number < r.since {
-		return
-	}
 	var lacking []*membership.Member
-	provider := protocol.NoRank
-	for _, m := range v.Members.All() {
-		switch {
-		case !m.Synced:
-			if !r.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] {
-				lacking = append(lacking, m)
-			}
-		case provider == protocol.NoRank:
-			provider = m.Rank
-		}
-	}
-	if provider != r.self.Rank || len(lacking) == 0 {
+	_ = r.node.Do(func(protocol.Time) { lacking = r.state.Begins(number) })
+	if len(lacking) == 0 {
 		return
-	}
-	for c := range r.sent {
-		if !v.Holds(c.Rank, c.Incarnation) {
-			delete(r.sent, c)
-		}
 	}
 	status, data := r.snapshot()
 	_ = r.node.Do(func(protocol.Time) {
 		for _, m := range lacking {
-			r.sent[unicast.Caller{Rank: m.Rank, Incarnation: m.Incarnation}] = true
 			r.direct.channel.SendState(m.Rank, m.Incarnation, number, status, data)
 		}
 	})

@@ -186,7 +186,7 @@ func (t *Subscription) isClosed() bool {
 func (t *Subscription) prefetch(now protocol.Time) bool {
 	at := t.at.Load()
 	r := at.receiver
-	if r.replica.lacking {
+	if r.replica.lacking() {
 		return false
 	}
 	filled := t.prefetched.Fill(func() { r.machine.DeliverTopicEach(now, at.id, prefetch.Count, t.prefetched.add) })

@@ -210,7 +210,7 @@ func (g *session) installView(v *membership.View) {
 	g.detection.Watch(v, g.network.elsewhere.Address)
 	g.direct.channel.Install(v)
 	g.catchUp.Installed(v)
-	g.replica.checkState(v)
+	g.replica.installed(v)
 	g.faults.logView(g.faults.noteView(v, before.Members))
 	if v.Version > before.Version {
 		g.log.Info("protocol version raised", "view", v.Number, "version", v.Version)

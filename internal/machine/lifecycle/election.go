@@ -5,12 +5,12 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Election chooses the member that begins with the state of a group when no member has
+// election chooses the member that begins with the state of a group when no member has
 // it any more. Every member of a view offers what it has to the lowest rank, by a number:
 // the highest wins, and of several the lowest rank. A member that has just got the state,
 // and has not said so in a view yet, offers [HasState]. A new view begins the election
 // again, so a member that was chosen before is chosen again as long as it lives.
-type Election struct {
+type election struct {
 	view   *membership.View // nil: some member has the state
 	offers map[protocol.Rank]uint64
 }
@@ -18,22 +18,22 @@ type Election struct {
 // HasState is the offer of a member that has the state of the group.
 const HasState = ^uint64(0)
 
-// Begin begins the election in a view, or ends it if the view is nil.
-func (e *Election) Begin(v *membership.View) {
-	*e = Election{view: v, offers: make(map[protocol.Rank]uint64)}
+// begin begins the election in a view, or ends it if the view is nil.
+func (e *election) begin(v *membership.View) {
+	*e = election{view: v, offers: make(map[protocol.Rank]uint64)}
 }
 
-// View returns the number of the view with an election, or 0.
-func (e *Election) View() uint64 {
+// number returns the number of the view with an election, or 0.
+func (e *election) number() uint64 {
 	if e.view == nil {
 		return 0
 	}
 	return e.view.Number
 }
 
-// Offer takes the offer of a member. If it is the last one, it returns the member that
+// offer takes the offer of a member. If it is the last one, it returns the member that
 // begins.
-func (e *Election) Offer(view uint64, from protocol.Rank, number uint64) *membership.Member {
+func (e *election) offer(view uint64, from protocol.Rank, number uint64) *membership.Member {
 	if e.view == nil || e.view.Number != view || !e.view.Has(from) {
 		return nil
 	}

@@ -24,24 +24,24 @@ func TestElection(t *testing.T) {
 			members = append(members, named(2*r+1, fmt.Sprint("p", r), 1, 1))
 		}
 		v := viewOf(4, members...)
-		var e Election
-		e.Begin(nil)
-		if e.View() != 0 || e.Offer(0, 1, 1) != nil {
+		var e election
+		e.begin(nil)
+		if e.number() != 0 || e.offer(0, 1, 1) != nil {
 			t.Fatal("an election without a view")
 		}
-		e.Begin(&v)
-		if e.View() != 4 {
+		e.begin(&v)
+		if e.number() != 4 {
 			t.Fatal("no election")
 		}
-		if e.Offer(3, 1, 9) != nil || e.Offer(5, 1, 9) != nil || e.Offer(4, 2, 9) != nil {
+		if e.offer(3, 1, 9) != nil || e.offer(5, 1, 9) != nil || e.offer(4, 2, 9) != nil {
 			t.Fatal("an offer of another view, or of no member, counts")
 		}
 		order := rapid.Permutation(members).Draw(t, "order")
 		offers := map[protocol.Rank]uint64{}
 		for i, m := range order {
 			offers[m.Rank] = uint64(rapid.IntRange(0, 2).Draw(t, "number"))
-			e.Offer(4, order[0].Rank, offers[order[0].Rank]) // again
-			chosen := e.Offer(4, m.Rank, offers[m.Rank])
+			e.offer(4, order[0].Rank, offers[order[0].Rank]) // again
+			chosen := e.offer(4, m.Rank, offers[m.Rank])
 			if last := i == len(order)-1; (chosen != nil) != last {
 				t.Fatalf("chosen after %d of %d: %v", i+1, len(order), chosen)
 			}

@@ -56,7 +56,7 @@ var rules = []rule{
 	{pkg: "internal/machine/founding", pure: true, may: []string{"protocol", "internal/base/wire"}},
 	{pkg: "internal/base/access"},
 	{pkg: "internal/machine/control", may: []string{"protocol", "internal/base/access", "internal/base/wire", "internal/machine/membership", "internal/machine/founding"}},
-	{pkg: "internal/machine/lifecycle", pure: true, may: []string{"protocol", "internal/machine/control", "internal/machine/membership", "internal/machine/founding", "internal/machine/member", "internal/machine/heartbeat"}},
+	{pkg: "internal/machine/lifecycle", pure: true, may: []string{"protocol", "internal/machine/control", "internal/machine/membership", "internal/machine/founding", "internal/machine/member", "internal/machine/heartbeat", "internal/machine/unicast", "internal/base/wire"}},
 	{pkg: "internal/machine/p2p", pure: true, may: []string{"protocol", "internal/machine/membership", "internal/base/queue", "internal/base/wire"}},
 	{pkg: "internal/machine/unicast", pure: true, may: []string{"protocol", "internal/machine/membership", "internal/base/queue"}},
 	{pkg: "internal/machine/freshness", pure: true, may: []string{"protocol", "internal/machine/membership", "internal/base/wire"}},

@@ -12,6 +12,10 @@ const (
 	olderFileCounts           // what only follows the view counts, although a vote was saved since
 	addressKept               // members are looked for at the addresses in the view only
 
+	stateTakenEarly   // a state is taken where a view is installed, before the program has its messages
+	stateLabeledLater // a state counts from the next view on
+	choiceForgotten   // nobody hears which state a group begins with
+
 	unsafeOrder         // members deliver what a majority may not have
 	acknowledgedEarly   // members acknowledge what they have not received
 	sessionForgets      // a client that comes back has another name, and sends its commands again

@@ -27,6 +27,7 @@ type group struct {
 	newest  uint64
 	members map[identity]*process
 	left    map[identity]bool // members that have left, or were removed
+	states  map[uint64]uint64 // of programs, where views begin
 }
 
 // identity names a process in views.

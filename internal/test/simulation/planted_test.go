@@ -99,6 +99,17 @@ func TestFindsWindowLargerThanWhatIsKept(t *testing.T) {
 	}})
 }
 
+// Bugs in how joiners get the state of the group.
+func TestFindsBugsOfStates(t *testing.T) {
+	for name, bug := range map[string]Bug{
+		"a state is taken before the program has its messages": stateTakenEarly,
+		"a state counts from the next view on":                 stateLabeledLater,
+		"nobody hears which state the group begins with":       choiceForgotten,
+	} {
+		t.Run(name, func(t *testing.T) { find(t, Options{State: true, Bug: bug}) })
+	}
+}
+
 // Bugs in how members live, which are in lifecycle, control or what saves.
 func TestFindsBugsOfLives(t *testing.T) {
 	introduction := func(change func(*control.Introduction)) func(control.Request, *lifecycle.Reply) {

@@ -25,25 +25,26 @@ type process struct {
 	backlog  []func() // connections that wait for a process without a role
 	clients  []func() // that learn the end of the process
 
-	life     life
-	role     role              // nil: it is neither a member nor a seat
-	roles    int               // how many it has had
-	self     membership.Member // as a member or a seat
-	group    *group
-	machine  *member.Machine // nil: it is no member yet
-	armed    protocol.Time   // what its timer is set to
-	links    []*link         // by rank
-	detector detector
-	outside  outside
-	program  program
-	unicast  sender
-	services *services // nil: the program uses none
-	rich     rich
-	history  history
-	leaving  bool // its program wants to leave
-	awaiting bool // a process that it does not know waits to connect
-	over     bool // another process has its identity
-	replace  bool // it joins in the place of a live process
+	life       life
+	role       role              // nil: it is neither a member nor a seat
+	roles      int               // how many it has had
+	self       membership.Member // as a member or a seat
+	group      *group
+	machine    *member.Machine // nil: it is no member yet
+	armed      protocol.Time   // what its timer is set to
+	links      []*link         // by rank
+	detector   detector
+	outside    outside
+	program    program
+	unicast    sender
+	services   *services   // nil: the program uses none
+	replicated *replicated // nil: the program has no state
+	rich       rich
+	history    history
+	leaving    bool // its program wants to leave
+	awaiting   bool // a process that it does not know waits to connect
+	over       bool // another process has its identity
+	replace    bool // it joins in the place of a live process
 }
 
 // state is what a process is to the group.
@@ -116,6 +117,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 		return
 	}
 	p.beginOutside(b)
+	p.beginState(b)
 	p.rich = rich{direct: newUnicast(p, directChannel{p.machine}), said: make(map[string]uint32)}
 	p.life.machine, p.role, p.state = nil, p.machine, running
 	s.checker.belongs(p, &b.View)
@@ -146,6 +148,7 @@ func (p *process) installed(v *membership.View) {
 	p.sim.checker.installed(p, v)
 	p.life.last = v
 	p.outside.member.Installed(v)
+	p.replicated.installed(v)
 	p.setPeers(v)
 	p.detector.watch(v)
 	p.services.installed(v)
@@ -230,6 +233,7 @@ func (p *process) memberStep() {
 		p.unicast.receive()
 		p.unicast.send()
 		p.readRich()
+		p.replicated.step()
 	}
 	p.flush()
 	for p.state == running && p.program.write() {

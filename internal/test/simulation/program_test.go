@@ -195,6 +195,9 @@ func (p *program) look() {
 		s.checker.processed(p.process, &p.poll)
 		p.poll = poll{}
 	}
+	if !p.process.replicated.ready() {
+		return
+	}
 	if m.Pending() == 0 && (p.noted == p.taken || !s.options.Rich) || p.reading {
 		return
 	}
@@ -269,6 +272,7 @@ func (p *program) drain() {
 // take takes a message.
 func (p *program) take(m *stream.Message) {
 	p.process.sim.checker.delivered(p.process, m)
+	p.process.replicated.take(m)
 	if m.Lost > 0 {
 		p.process.services.lost(m.View, m.Root)
 	} else {

@@ -47,6 +47,8 @@ type Options struct {
 	// Moves restarts processes at other addresses, in groups where a member is not connected to
 	// most others.
 	Moves bool
+	// State gives programs a state that joiners get: see state_test.go. It is not for Rich.
+	State bool
 	// Rich makes programs use all that a member offers: see rich_test.go.
 	Rich bool
 	// Strange adds what no correct process does: see strange_test.go.
@@ -76,6 +78,9 @@ type Result struct {
 	// Learned counts decisions taken from processes outside the view, and Removed members that
 	// were told by one that the group has removed them.
 	Learned, Removed uint64
+	// States counts states that joiners have got, and Elections those of members that began with
+	// theirs.
+	States, Elections uint64
 	// Groups, Seats and Saves count what happened before processes were members.
 	Groups, Seats, Saves uint64
 	// Ordered, Restored, Anew, Operations, Leases and Owned count what services did.
@@ -135,6 +140,7 @@ func Run(seed uint64, o Options) Result {
 	if o.Moves {
 		s.plan.planMoves(s.rng)
 	}
+	s.plan.stream.Replicate = o.State
 	if o.Apart {
 		s.planApart()
 	}

@@ -75,6 +75,13 @@ func TestApartUnderSeeds(t *testing.T) {
 	}
 }
 
+// Joiners get the state of the group where their messages begin, and all members have the same.
+func TestStatesUnderSeeds(t *testing.T) {
+	if total := underSeeds(t, 200, 30, Options{State: true}); total != nil {
+		total.exercised(t, 2, map[string]uint64{"states of joiners": total.states.Load(), "elections": total.elections.Load()})
+	}
+}
+
 // Groups keep their promises also if most processes are started again at other addresses.
 func TestMovesUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 100, 30, Options{Moves: true}); total != nil {
@@ -131,8 +138,8 @@ func replay(t *testing.T, seed uint64, o Options) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, learned, removed, stuck atomic.Uint64
-	ordered, restored, anew, operations, leases, owned, rolled                                                                           atomic.Uint64 // of services
+	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, learned, removed, states, elections, stuck atomic.Uint64
+	ordered, restored, anew, operations, leases, owned, rolled                                                                                              atomic.Uint64 // of services
 }
 
 // maxFailures is how many failing seeds are reported.
@@ -182,6 +189,8 @@ func (c *totals) add(r *Result) {
 	c.saves.Add(r.Saves)
 	c.told.Add(r.Told)
 	c.learned.Add(r.Learned)
+	c.states.Add(r.States)
+	c.elections.Add(r.Elections)
 	c.removed.Add(r.Removed)
 	c.ordered.Add(r.Ordered)
 	c.restored.Add(r.Restored)
