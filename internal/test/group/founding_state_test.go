@@ -1,6 +1,7 @@
 package group_test
 
 import (
+	"fmt"
 	"io"
 	"sync"
 	"testing"
