@@ -130,9 +130,9 @@ func startProcess(t *testing.T, command *exec.Cmd, listen string, reading *sync.
 // awaitFresh waits until all processes answer.
 func awaitFresh(t *testing.T, all []*process) {
 	t.Helper()
-	for _, p := range all {
+	for i, p := range all {
 		before := p.fresh.Load()
-		testutil.Eventually(t, "an answer of "+p.address, func() bool { return p.fresh.Load() != before })
+		testutil.Eventually(t, fmt.Sprint("an answer of process ", i), func() bool { return p.fresh.Load() != before })
 	}
 }
 
