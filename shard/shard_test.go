@@ -221,7 +221,7 @@ func TestJoinerTakesOver(t *testing.T) {
 	if err := b.Shards.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if err := b.Leave(t.Context()); err != nil {
+	if err := b.Group.Leave(t.Context()); err != nil {
 		t.Error(err)
 	}
 	settled(t, 16, a)

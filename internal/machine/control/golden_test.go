@@ -34,7 +34,7 @@ func goldenRequests() map[string]Request {
 		"raise-request":         Raise{6},
 		"evict-request":         Evict{8, 1 << 40},
 		"introduction-question": Introduce{Question{From: Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, View: 300}},
-		"compare-request":       Compare{Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, Settings{{"Network.Shape", "binomial"}, {MaxMessage, "1048576"}}},
+		"compare-request":       Compare{Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, Settings{{"Shape", "binomial"}, {MaxMessage, "1048576"}}},
 	}
 }
 
