@@ -123,8 +123,14 @@ func TestCase32AllHaveLostTheState(t *testing.T) {
 		ms.kill(ms.all()...)
 		ms.start(ms.all()...)
 		for i := range ms.configs {
-			if i != 2 {
-				ms.running[i].Wait(t, "restored 7")
+			if i == 2 {
+				continue
+			}
+			// A process that starts later than a majority has begun, as beside a compiler, joins it.
+			if version, _ := ms.running[i].Wait(t, "restored "); version == "5" {
+				ms.running[2].Wait(t, "restored 5")
+			} else if version != "7" {
+				t.Errorf("member %d begins with version %s, want 7", i, version)
 			}
 		}
 		ms.await(ms.all(), ms.all())
