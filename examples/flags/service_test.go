@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pleach-go/pleach"
-	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport/fault"
 	"github.com/pleach-go/pleach/transport/mem"
@@ -38,6 +38,16 @@ func (s *service) put(name, value string) int {
 	return response.Code
 }
 
+// await waits until a condition holds. The guide to tests has it: programs cannot import testutil.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no " + what)
+		}
+	}
+}
+
 // Members over TCP on free ports of this host: an instance that joins has the flags, and the other one
 // continues when it crashes.
 func TestJoinerHasFlags(t *testing.T) {
@@ -47,12 +57,12 @@ func TestJoinerHasFlags(t *testing.T) {
 	}
 	seed := first.group.Self().Address
 	second := newService(t, func(c pleach.Config) (*pleach.Group, error) { return pleach.Join(t.Context(), c, seed) })
-	testutil.Eventually(t, "state", second.table.current.Load)
+	await(t, "state", second.table.current.Load)
 	if got := second.table.all()["dark-mode"].Value; got != "on" {
 		t.Errorf("the joiner has %q", got)
 	}
 	_ = second.group.Abort() // a crash, as the first instance sees it
-	testutil.Eventually(t, "view of 1", func() bool { return first.group.Size() == 1 })
+	await(t, "view of 1", func() bool { return first.group.Size() == 1 })
 	if status := first.put("dark-mode", "off"); status != http.StatusOK {
 		t.Errorf("after the crash: status %d", status)
 	}
@@ -78,7 +88,7 @@ func TestMinorityRefusesChanges(t *testing.T) {
 			}))
 		}
 		for _, s := range all {
-			testutil.Eventually(t, "state", s.table.current.Load)
+			await(t, "state", s.table.current.Load)
 		}
 		if status := all[2].put("dark-mode", "on"); status != http.StatusOK {
 			t.Fatalf("status %d", status)
@@ -91,7 +101,7 @@ func TestMinorityRefusesChanges(t *testing.T) {
 		if err := network.Run(t.Context(), partition); err != nil {
 			t.Fatal(err)
 		}
-		testutil.Eventually(t, "view of 2", func() bool { return all[0].group.Size() == 2 })
+		await(t, "view of 2", func() bool { return all[0].group.Size() == 2 })
 		if status := all[0].put("dark-mode", "off"); status != http.StatusOK {
 			t.Errorf("the majority: status %d", status)
 		}
@@ -100,7 +110,7 @@ func TestMinorityRefusesChanges(t *testing.T) {
 		}
 
 		network.Do(fault.Heal{})
-		testutil.Eventually(t, "eviction", func() bool { return errors.Is(all[2].group.Err(), pleach.ErrEvicted) })
+		await(t, "eviction", func() bool { return errors.Is(all[2].group.Err(), pleach.ErrEvicted) })
 		if got := all[1].table.all()["dark-mode"].Value; got != "off" {
 			t.Errorf("after the partition, the majority has %q", got)
 		}
