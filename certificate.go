@@ -83,7 +83,7 @@ func checkCertificate(c *Config, id, address string) error {
 
 // covers returns an error if a certificate is not for a member, or is denied.
 func covers(c *Config, leaf *x509.Certificate, id, address string) error {
-	if !clientOf(c).Door(nil).Covers(leaf, id, address) {
+	if !clientOf(c).Authorizer(nil).Covers(leaf, id, address) {
 		return &IdentityError{ID: id, Address: address, ValidFor: admission.NamesOf(leaf)}
 	}
 	return c.Security.followed.Deny.Check(leaf, id)
@@ -111,9 +111,9 @@ func verifyUnknown(c *Config, claim tcp.Claim) error {
 	case claim.Address != "": // it was dialed
 		return covers(c, claim.Certificates[0], "", claim.Address)
 	case claim.Rank == protocol.NoRank:
-		return clientOf(c).Door(nil).Check(claim.Certificates, access.Observe, access.Claim{})
+		return clientOf(c).Authorizer(nil).Check(claim.Certificates, access.Observe, access.Claim{})
 	}
-	return clientOf(c).Door(nil).Check(claim.Certificates, access.Enter, access.Claim{})
+	return clientOf(c).Authorizer(nil).Check(claim.Certificates, access.Enter, access.Claim{})
 }
 
 // maxNewRanks is how many ranks a view may have more than the one that this member
@@ -128,7 +128,7 @@ func verifyCandidate(c *Config, m membership.Member, former string, claim tcp.Cl
 	if err := covers(c, leaf, m.Identity, m.Address); err != nil {
 		return err
 	}
-	if former != "" && former != admission.HostOf(m.Address) && c.Security.TLS.ServerName == "" && !clientOf(c).Door(nil).NamesID(leaf, m.Identity) {
+	if former != "" && former != admission.HostOf(m.Address) && c.Security.TLS.ServerName == "" && !clientOf(c).Authorizer(nil).NamesID(leaf, m.Identity) {
 		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: admission.NamesOf(leaf)})
 	}
 	return nil

@@ -106,8 +106,8 @@ func (e *Engine) Admission() (joined []int, oldest int) {
 	return e.peers.newcomers, -1
 }
 
-// handleNotice handles what a process that waits is told: of a generation, to which it may
-// belong, of another one that waits, or that there will be no generation any more.
+// handleNotice handles a notice to a waiting process: a generation, to which it may belong,
+// another waiting process, or the end of the job, after which no generation follows.
 func (e *Engine) handleNotice(from int, contextID uint64, h *header, body []byte) error {
 	c := e.generation.candidacy
 	if c == nil {

@@ -179,7 +179,7 @@ func (e *Engine) voteAgain() {
 	}
 }
 
-// sendVote tells the leader what this process wants or has accepted, anew in every view.
+// sendVote sends the leader what this process proposes or has accepted, once in every view.
 // A process whose call has failed does not vote.
 func (e *Engine) sendVote(a *agreement) {
 	if a.call == nil || a.call.err != nil && !a.decided {

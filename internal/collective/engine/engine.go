@@ -66,7 +66,7 @@ type Config struct {
 	// it blocks. If zero, up to 1 ms, and less often if other work needs the processor. If
 	// negative, calls do not poll.
 	PollTime time.Duration
-	// ProgressTimeout is how long a call waits for a process that does not get on before it
+	// ProgressTimeout is how long a call waits for a process that makes no progress before it
 	// has that process removed. If zero, it waits without a bound.
 	ProgressTimeout time.Duration
 	// Evict, if not nil, has a process removed from the view, by its rank in the world. It is
@@ -104,7 +104,7 @@ type Engine struct {
 	thresholds [levels]Thresholds
 	selection  uint64       // what they come from, for signatures
 	zeroCopy   ZeroCopyLink // the link, if it is one
-	polling    PollingLink  // it too
+	polling    PollingLink  // the link as a PollingLink; nil if it is none
 	pool       BufferPool
 	entries    logEntries
 	began      time.Time

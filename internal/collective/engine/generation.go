@@ -1,8 +1,8 @@
 package engine
 
 // A process that replaces a failed one cannot take part in calls that the others have
-// begun: it has neither their messages nor their numbers. So the job's processes begin
-// anew together. The processes from one admission to the next are a generation, and each
+// begun: it has neither their messages nor their numbers. So the job's processes restart
+// the numbering of calls together. The processes from one admission to the next are a generation, and each
 // generation has an engine of its own, as a communicator derived by Shrink has: calls are
 // numbered from zero, task r is owned by rank r if it is there, and nothing of before has
 // to be handed on.
@@ -186,7 +186,7 @@ func (e *Engine) addGeneration(contextID, view, before uint64, members []Member)
 	e.comms.registry.add(n)
 }
 
-// beginGeneration notes that the next generation is agreed on: newcomers are told of it.
+// beginGeneration records that the next generation is agreed on: newcomers get a notice of it.
 func (e *Engine) beginGeneration() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 // heldCalls are the calls of one hold, from first to before end.
 type heldCalls struct{ first, end uint64 }
 
-// notReleased is the end of a hold that goes on.
+// notReleased is the end of a hold that has not been released.
 const notReleased = math.MaxUint64
 
 // holds are those whose calls are not below the low-water mark.

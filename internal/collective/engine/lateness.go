@@ -6,8 +6,8 @@ import (
 )
 
 // A corrected call waits for messages of processes that may be dead without anybody knowing
-// it, or stopped. A process whose message is late is asked for its progress, which it tells
-// also while its program is busy. One that does not answer is silent. How long an answer may
+// it, or stopped. A process whose message is late is asked for its progress. It answers
+// even while its program is busy. One that does not answer is unresponsive. How long an answer may
 // take follows the time that others took (their mean plus four deviations: Jacobson 1988).
 // Later calls do not wait for a silent process until it sends again. A wrong guess costs an
 // input.

@@ -39,8 +39,8 @@ const (
 	// message halve it.
 	minPause, maxPause = 16, 4096
 	successes          = 8
-	// maxPartial is how often a look receives something other than the whole message. One
-	// that goes on would keep the goroutines from running that send to other members.
+	// maxPartial is the number of partial receives after which a poll ends. A longer one
+	// would keep the goroutines from running that send to other members.
 	maxPartial = 4
 )
 

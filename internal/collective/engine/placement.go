@@ -46,7 +46,7 @@ func NewPlacement(names []string) *Placement {
 // Blocks reports whether the tasks of each host follow each other.
 func (p *Placement) Blocks() bool { return p.blocks }
 
-// Of returns the placement of some of the tasks, which are numbered anew.
+// Of returns the placement of some of the tasks, numbered from 0 in the given order.
 func (p *Placement) Of(tasks []int) *Placement {
 	if p == nil {
 		return nil

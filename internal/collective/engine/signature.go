@@ -59,7 +59,7 @@ type FailureMode uint8
 const (
 	RunThrough FailureMode = iota // survivors take over the tasks of the failed
 	Report                        // the call ends with an error
-	Corrected                     // the call goes on without the failed
+	Corrected                     // the call completes without the failed
 )
 
 func (m FailureMode) String() string {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A process that is alive and does not get on holds a job up like a dead one that nobody
-// removes: its program sleeps, spins or is stopped. With Config.Job.ProgressTimeout, the others
+// A process that is alive and makes no progress holds a job up like a dead one that is never
+// removed: its program sleeps, spins or is stopped. With Config.Job.ProgressTimeout, the others
 // have it removed by an agreed view, and its task is taken over; an Agree or a Shrink may have a
 // timeout of its own. A process is stuck if a call
 // has waited that long since most of the others came to it, and
 //
 //   - it has not come to the call, or
-//   - it does not say how far it is, which a process does also while its program is busy.
+//   - it does not report its progress, which a process does even while its program is busy.
 //
 // A process that was late itself accuses no other (local health: Dadgar, Phillips & Currey
 // 2018, Lifeguard): time counts only while it runs, and only what others have said lately
@@ -38,7 +38,7 @@ func (e *StuckError) Error() string {
 // fresh is the shortest time without an answer after which a process that has come to a call is silent.
 const fresh = 2 * progressInterval
 
-// progressTimeout returns how long a call waits for a process that does not get on; 0: without a bound.
+// progressTimeout returns how long a call waits for a process without progress; 0: without a bound.
 func (e *Engine) progressTimeout(o *callState) time.Duration {
 	if e.config.Evict == nil {
 		return 0

@@ -17,12 +17,12 @@ import (
 //     certificate with such a URI is valid for nothing else.
 //   - Without such a URI, by name: a DNS name that equals a member's ID is valid for that
 //     member, and the name or IP address of a host for the members on that host. A group
-//     whose members have URIs accepts no such certificate (Door.URIs): the same authority
+//     whose members have URIs accepts no such certificate (Authorizer.URIs): the same authority
 //     may have issued it to a web server or a workload of a service mesh.
 
 // Covers reports whether a certificate is valid for a member. An empty ID stands for any
 // member at the address.
-func (d *Door) Covers(leaf *x509.Certificate, id, address string) bool {
+func (d *Authorizer) Covers(leaf *x509.Certificate, id, address string) bool {
 	uris := urisOf(leaf)
 	if len(uris) == 0 {
 		return !d.URIs && (id != "" && slices.Contains(leaf.DNSNames, id) || leaf.VerifyHostname(cmp.Or(d.ServerName, HostOf(address))) == nil)
@@ -31,7 +31,7 @@ func (d *Door) Covers(leaf *x509.Certificate, id, address string) bool {
 }
 
 // NamesID reports whether a certificate names an ID, and not only its host.
-func (d *Door) NamesID(leaf *x509.Certificate, id string) bool {
+func (d *Authorizer) NamesID(leaf *x509.Certificate, id string) bool {
 	return slices.Contains(urisOf(leaf), uri{group: d.Group, id: id}) || !d.URIs && slices.Contains(leaf.DNSNames, id)
 }
 

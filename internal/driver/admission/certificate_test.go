@@ -55,12 +55,12 @@ func TestCertificateCovers(t *testing.T) {
 		{[]string{"*.shop.local"}, "web-0", "web-0.shop.local:7000", true},
 		{nil, "web-0", "10.0.0.1:7000", false},
 	} {
-		d := Door{Group: "shop", TLS: true}
+		d := Authorizer{Group: "shop", TLS: true}
 		if d.Covers(certificate(t, test.names...), test.id, test.address) != test.want {
 			t.Errorf("%v for %q at %s: %v", test.names, test.id, test.address, !test.want)
 		}
 	}
-	shared := Door{TLS: true, ServerName: "group.local"}
+	shared := Authorizer{TLS: true, ServerName: "group.local"}
 	if !shared.Covers(certificate(t, "group.local"), "web-0", "10.0.0.1:7000") {
 		t.Error("the name that all share is for nobody")
 	}
@@ -70,7 +70,7 @@ func TestCertificateCovers(t *testing.T) {
 // web-0 is on 10.0.0.1.
 func TestRights(t *testing.T) {
 	const observe, enter, decide, operate = 1, 2, 4, 8
-	d := Door{Group: "shop", TLS: true, Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") }}
+	d := Authorizer{Group: "shop", TLS: true, Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") }}
 	for name, want := range map[string]int{
 		"spiffe://x/pleach/shop/web-0":      observe | enter | decide | operate,
 		"spiffe://x/pleach/shop/web-9":      observe | enter,
@@ -100,7 +100,7 @@ func TestRights(t *testing.T) {
 	if err := d.Check([]*x509.Certificate{certificate(t, "10.0.0.2")}, access.Enter, access.Claim{ID: "web-1", Address: "10.0.0.3:7000"}); err == nil {
 		t.Error("a host enters at the address of another one")
 	}
-	if err := (&Door{Group: "shop"}).Check(nil, access.Operate, access.Claim{}); err != nil {
+	if err := (&Authorizer{Group: "shop"}).Check(nil, access.Operate, access.Claim{}); err != nil {
 		t.Errorf("without TLS: %v", err)
 	}
 }
@@ -109,7 +109,7 @@ func TestRights(t *testing.T) {
 // whatever names it has: that of a service mesh's workload, of a web server on a member's host,
 // or of a host that is called like a member.
 func TestURIGroupRefusesOtherCertificates(t *testing.T) {
-	d := Door{Group: "shop", TLS: true, URIs: true, Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") }}
+	d := Authorizer{Group: "shop", TLS: true, URIs: true, Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") }}
 	for _, names := range [][]string{nil, {"spiffe://x/ns/shop/sa/cart"}, {"10.0.0.1"}, {"10.0.0.2"}, {"web-0"}, {"spiffe://x/ns/shop/sa/cart", "web-0", "10.0.0.1"}} {
 		leaf := certificate(t, names...)
 		for _, right := range []access.Right{access.Observe, access.Enter, access.Decide, access.Operate} {
@@ -137,7 +137,7 @@ func TestBackboneObservesZones(t *testing.T) {
 		"spiffe://x/pleach-observer/shop%2Fb":    true,
 		"spiffe://x/pleach-observer/shop%2Fb%2F": false,
 	} {
-		d := Door{Group: "shop/b", TLS: true, URIs: true}
+		d := Authorizer{Group: "shop/b", TLS: true, URIs: true}
 		chain := []*x509.Certificate{certificate(t, name)}
 		if err := d.Check(chain, access.Observe, access.Claim{}); (err == nil) != want {
 			t.Errorf("%s observes: %v, want %v", name, err, want)

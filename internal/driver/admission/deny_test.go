@@ -70,7 +70,7 @@ func TestDeny(t *testing.T) {
 	if !d.Names("web 2") || d.Names("web") || (*Deny)(nil).Names("web 2") || (*Deny)(nil).Check(with(0xff), "") != nil {
 		t.Error("names")
 	}
-	door := &Door{Group: "shop", TLS: true, Deny: d}
+	door := &Authorizer{Group: "shop", TLS: true, Deny: d}
 	for _, right := range []access.Right{access.Observe, access.Enter} {
 		if err := door.Check([]*x509.Certificate{with(0xff, "spiffe://x/pleach/shop/web-1")}, right, access.Claim{}); !errors.Is(err, ErrRevoked) {
 			t.Errorf("%v: %v", right, err)

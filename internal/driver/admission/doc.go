@@ -1,5 +1,5 @@
-// Package door decides who gets in and who may do what. Every connection that a process
+// Package admission decides which processes are admitted and what each may do. Every connection that a process
 // accepts passes its [Gate], before anything is read from it, and everything that the other
-// side then wants passes [Door.Check], which knows the caller, the group and the right that
+// side then wants passes [Authorizer.Check], which knows the caller, the group and the right that
 // is asked for. docs/operate/security.md has the same as a table.
 package admission

@@ -136,7 +136,7 @@ func (d *Driver) act(now protocol.Time, action lifecycle.Action) {
 		d.member.Learned(now, a.From, err)
 	case lifecycle.Remove:
 		v := d.Machine.View()
-		d.Logger.Warn("the group has gone on without this member", "view", v.Number, "seed", a.From, "itsView", a.View)
+		d.Logger.Warn("the group has continued without this member", "view", v.Number, "seed", a.From, "itsView", a.View)
 		d.Machine.Removed(now, a.View, a.Holder)
 	case lifecycle.Move:
 		d.Moved(&a)
@@ -175,7 +175,7 @@ func (d *Driver) believe(from []*x509.Certificate, request control.Request, repl
 		}
 		var v membership.View
 		d.Look(func() { v = d.Machine.View() })
-		return d.Client.Door(&v, decisions).Check(from, access.Decide, access.Claim{})
+		return d.Client.Authorizer(&v, decisions).Check(from, access.Decide, access.Claim{})
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ import (
 // logInterval is how often a process logs what it waits for.
 const logInterval = 5 * time.Second
 
-// Config is a process that is no member yet.
+// Config configures a process that is not a member yet.
 type Config struct {
 	lifecycle.Config // Place and Former are those of the directory
 	Client           *client.Client
@@ -49,7 +49,7 @@ type Place struct {
 	Candidate *tcp.Candidate
 }
 
-// entry drives the machine of a process that is no member yet.
+// entry drives the machine of a process that is not a member yet.
 type entry struct {
 	Config
 	start   time.Time
@@ -215,7 +215,7 @@ func (l *entry) stand() (err error) {
 	return err
 }
 
-// rest ends the restarted voter or the candidate. The socket goes on listening.
+// rest ends the restarted voter or the candidate. The listener stays open.
 func (l *entry) rest() {
 	switch {
 	case l.voter != nil:
@@ -293,4 +293,4 @@ func (l *entry) address(m *membership.Member) string {
 }
 
 // errGone is why a restarted voter suspects a member whose process has introduced itself.
-var errGone = errors.New("its process has not its vote any more")
+var errGone = errors.New("its process has lost its vote")

@@ -1,5 +1,5 @@
-// Package node drives a protocol in real time over a transport. It is the second
-// driver beside the simulator.
+// Package node drives a protocol in real time over a transport. The other driver is the
+// simulator.
 //
 // A [Node] belongs to one process. It calls its protocol from whichever goroutine
 // has an event for it, one at a time under a lock, and sends all frames of the
@@ -83,8 +83,8 @@ type Node struct {
 	start  time.Time
 
 	corker  transport.Corker       // the transport, if it is one
-	vectors transport.VectorSender // it too
-	poller  transport.Poller       // it too
+	vectors transport.VectorSender // the transport as a VectorSender; nil if it is none
+	poller  transport.Poller       // the transport as a Poller; nil if it is none
 	beside  bool                   // the program is called on goroutines of its own
 	buffers BufferProvider         // the protocol, if it is one
 

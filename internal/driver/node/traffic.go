@@ -16,8 +16,8 @@ type Traffic struct {
 type Peer struct {
 	Traffic
 	Connected bool
-	// Heard is when the peer last gave a sign of life: a frame, or its connection. If
-	// zero, it never did.
+	// Heard is when the last frame or connection from the peer arrived. If zero, none
+	// ever did.
 	Heard protocol.Time
 }
 

@@ -1,5 +1,5 @@
-// Package operator is what an operator asks of a group from outside: its view, to go on
-// without a quorum, a higher protocol version, and a view without a member.
+// Package operator implements the requests of an operator outside the group: show its view,
+// force a view without a quorum, raise the protocol version, and remove a member.
 package operator
 
 import (
@@ -47,8 +47,8 @@ func (c *Client) View(ctx context.Context, address string) (control.ViewReply, e
 	return control.DecodeView(b)
 }
 
-// Force lets the members with some IDs go on without the others. Without IDs, all that the
-// process at the address reaches go on. It returns the new view.
+// Force lets the members with some IDs decide the next view without the others. Without IDs, the
+// members that the process at the address reaches decide. It returns the new view.
 func (c *Client) Force(ctx context.Context, address string, ids []string) (control.ViewReply, error) {
 	for first := true; ; first = false {
 		v, err := c.viewToForce(ctx, address)
@@ -110,7 +110,7 @@ func (c *Client) voterToForce(ctx context.Context, address string) (v control.Vi
 	return v, nil
 }
 
-// forceMembers asks each member that goes on to do so without the others.
+// forceMembers asks each remaining member to continue without the others.
 func (c *Client) forceMembers(ctx context.Context, v *control.ViewReply, ids []string) error {
 	force := control.Force{View: v.View.Number}
 	var some []*membership.Member

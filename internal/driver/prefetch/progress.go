@@ -18,8 +18,8 @@ type Progress struct {
 	missing bool                // see Begin
 }
 
-// Begin begins a membership with a view. Missing says that the program has yet to get what it needs
-// to go on, which are the notice of a gap or a state; handler, that a handler takes the messages.
+// Begin begins a membership with a view. Missing: the program still has to get a gap event or a
+// state before messages; handler: a handler takes the messages.
 func (p *Progress) Begin(view uint64, missing, handler bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -93,7 +93,7 @@ func (e *formerError) Error() string {
 	return fmt.Sprintf("incarnation %d of this rank is over: %d is known", e.theirs, e.newest)
 }
 
-// Unwrap returns what the process is told.
+// Unwrap returns the status that the process receives.
 func (e *formerError) Unwrap() error { return refused(wire.Stale) }
 
 // refused returns the error for a handshake status other than accepted.

@@ -189,7 +189,7 @@ func worthAnswer(err error) bool {
 	return errors.As(err, &version) || errors.As(err, &hello) && hello.Field != "magic" || errors.As(err, new(*RefusedError))
 }
 
-// statusOf returns what the sender of a bad Hello is told.
+// statusOf returns the status that the sender of a bad Hello receives.
 func statusOf(err error) wire.Status {
 	switch {
 	case errors.Is(err, ErrSecret):

@@ -33,8 +33,8 @@ const (
 	// maxRetired bounds the connections that a sweep closes, or a quarter of all does, if
 	// that is more: a member that runs out of descriptors gets many at once.
 	maxRetired = 8
-	// keptConnections is how many stay open although they are idle, so that small
-	// groups never connect anew.
+	// keptConnections is the number of idle connections that stay open, so that small
+	// groups never reconnect.
 	keptConnections = 6
 	// manyConnections is beyond how many a new view closes those that are idle. A member of
 	// a thousand has about ten in two views.

@@ -17,13 +17,13 @@ import (
 var _ transport.Poller = (*Transport)(nil)
 
 // pollLock serializes the goroutine that reads a connection with those that poll it. The
-// reader holds mu except while it waits for bytes. A poller then goes on where the reader
-// has stopped, also in the middle of a frame, because a [wire.Reader] can.
+// reader holds mu except while it waits for bytes. A poller then continues where the reader
+// has stopped, even in the middle of a frame, because a [wire.Reader] can.
 //
 // What frames are read from is therefore read with mu held. If it has no bytes, Read
 // returns errEmpty to a poller. For the reader, it releases mu, waits and takes mu again. If
 // a poller had a turn in between, it returns errWoken without reading: the reader has to
-// begin anew.
+// start over.
 type pollLock struct {
 	mu      sync.Mutex
 	polling bool   // The holder of mu is a poller.

@@ -268,5 +268,5 @@ func (e *notMemberError) Error() string {
 	return fmt.Sprintf("incarnation %d of this rank is over: %q at %s has it, since view %d", e.theirs, e.removal.ID, e.removal.Address, e.removal.Incarnation)
 }
 
-// Unwrap returns what the process is told.
+// Unwrap returns the status that the process receives.
 func (e *notMemberError) Unwrap() error { return refused(wire.Removed) }

@@ -251,8 +251,8 @@ func (t *Transport) open(at location) (*memory, error) {
 	return m, err
 }
 
-// setShared puts memory under the connection. This side writes to it as soon as the peer
-// has been told. The caller holds mu.
+// setShared puts memory under the connection. This side writes to it as soon as the
+// announcement to the peer is sent. The caller holds mu.
 func (c *conn) setShared(m *memory, first bool) {
 	t := c.peer.t
 	s := newShared(m, first, c, t.releaseMemory)

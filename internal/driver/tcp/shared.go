@@ -129,7 +129,7 @@ func (s *shared) signal() {
 	}
 }
 
-// close ends Read and Write. A Write that waits for space looks by itself.
+// close ends Read and Write. A Write that waits for space polls for it.
 func (s *shared) close() {
 	s.closed.Store(true)
 }
@@ -169,8 +169,8 @@ func (s *shared) Write(b []byte) (n int, err error) {
 }
 
 // awaitSpace waits until there is space. The peer rings for it, but the goroutine that
-// hears that may be busy with a frame, so awaitSpace also looks by itself, more and more
-// rarely. A peer that takes nothing for too long is lost, as one whose host acknowledges
+// hears that may be busy with a frame, so awaitSpace also polls, at growing
+// intervals. A peer that takes nothing for too long is lost, as one whose host acknowledges
 // nothing is.
 func (s *shared) awaitSpace() error {
 	begun := time.Now()

@@ -11,7 +11,7 @@ type Alarm interface {
 	// Set sets when to call the function next, from now on, and replaces the time before.
 	// The function may still be called for that one.
 	Set(d time.Duration)
-	// Stop ends the alarm. A call of the function that has begun goes on.
+	// Stop ends the alarm. It does not interrupt a running call of the function.
 	Stop()
 }
 

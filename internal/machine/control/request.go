@@ -1,5 +1,5 @@
-// Package control is what processes say to each other outside a view: requests of
-// processes that are no members, and of members to them, each over a connection of its
+// Package control encodes what processes send each other outside a view: requests of
+// processes that are not members, and of members to them, each over a connection of its
 // own, and the replies. A request is a byte that tells its kind, and its fields. A reply
 // is a status, and an error or a body; only the reply to a [Founding] is one without a
 // status. Names of golden frames belong to the protocol, and frames do not change.
@@ -36,7 +36,7 @@ type (
 	Confirm struct{ Candidate membership.Member }
 	// Founding is the request of a process that looks for its group.
 	Founding struct{ founding.Request }
-	// Force asks a member to go on with some members of a view only.
+	// Force asks a member to continue with only some members of a view.
 	Force struct {
 		View  uint64
 		Ranks []protocol.Rank

@@ -76,7 +76,7 @@ func (s Settings) Receives() (int, bool) {
 }
 
 // Sends returns the longest message that a member sends, and the ID of a member that can
-// receive no longer one. It returns false if the process is no member, or does not say so.
+// receive no longer one. It returns false if the process is not a member, or does not report it.
 func (s Settings) Sends() (n int, id string, ok bool) {
 	most, id, ok := s.number(GroupMaxMessage)
 	return int(most), id, ok

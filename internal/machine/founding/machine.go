@@ -38,7 +38,7 @@ const (
 
 	// maxContacts bounds the addresses that a candidate knows.
 	maxContacts = 4096
-	// fanout is how many others a candidate asks per interval beside its founder.
+	// fanout is the number of candidates, besides its founder, that a candidate asks per interval.
 	fanout = 3
 	// freshness is for how many intervals a candidate counts after it was heard.
 	freshness = 10

@@ -126,7 +126,7 @@ func (m *Machine) Beat(from protocol.Rank) {
 	}
 }
 
-// Health is how a member has run for a while, beside its neighbors.
+// Health counts how regularly this member has run, and the heartbeats of its neighbors.
 type Health struct {
 	Intervals int // intervals that have ended
 	Late      int // those of them at whose end this member did not run

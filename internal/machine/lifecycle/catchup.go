@@ -45,7 +45,7 @@ func (m *Member) Early(now protocol.Time, peer protocol.Rank) {
 // catchUp begins to catch up with the process of a later view, unless this member has begun already.
 func (m *Member) catchUp(r *control.CatchUp) []byte {
 	if !m.config.Group.Stuck() {
-		return control.Refuse(&control.Refusal{Status: control.Retry, Text: member.ErrGoesOn.Error()})
+		return control.Refuse(&control.Refusal{Status: control.Retry, Text: member.ErrNotStuck.Error()})
 	}
 	if m.source.address == "" {
 		m.source = source{address: r.Address, view: r.View, tries: catchUpTries, due: m.now}

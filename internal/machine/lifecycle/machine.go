@@ -142,7 +142,7 @@ func (m *Machine) Deadline() protocol.Time {
 	return due
 }
 
-// tick does what is due.
+// tick runs the pending work of all timers.
 func (m *Machine) tick() {
 	if m.stage == ended {
 		return
@@ -351,7 +351,7 @@ func (m *Machine) targets() (targets []string) {
 	return targets
 }
 
-// Requested answers a request to a process that is no member.
+// Requested answers a request to a process that is not a member.
 func (m *Machine) Requested(now protocol.Time, request control.Request) []byte {
 	m.now = now
 	switch r := request.(type) {

@@ -30,7 +30,7 @@ type MemberConfig struct {
 	Self membership.Member
 	// Group is the member's machine.
 	Group Group
-	// Tell says that processes begin the group together: seeds outside the view are told that
+	// Tell says that processes begin the group together: seeds outside the view get a message that
 	// the group exists.
 	Tell bool
 	// Began has the candidates that the group began with, by agreement; nil: it has joined.

@@ -32,7 +32,7 @@ func (End) action()   {}
 
 // Returning decides whether a process whose membership has ended joins again, and when. In:
 // Began, Ended, Failed and Reading. Out, after each of these and at Deadline: Next. The zero
-// value is that of a process that is no member yet. A Returning does no I/O, and is not safe
+// value is for a process that is not a member yet. A Returning does no I/O, and is not safe
 // for concurrent use.
 type Returning struct {
 	began   protocol.Time // start of the present membership

@@ -53,7 +53,7 @@ type contact struct {
 	pause   protocol.Time // until the question after it
 }
 
-// finding is what a process should do next. The zero finding is to go on as before.
+// finding is the next step of a process. The zero finding changes nothing.
 type finding struct {
 	// place, if not nil, is a place to hold from now on.
 	place *membership.SavedVote

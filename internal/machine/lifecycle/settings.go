@@ -59,7 +59,7 @@ func (m *Machine) compared(address string, r Reply) {
 		m.joinReplied(address, Reply{Err: differ, Permanent: true, Final: true})
 		return
 	}
-	j.compared, j.due = address, m.now // without settings the member refuses by itself, or is of an older build
+	j.compared, j.due = address, m.now // without settings, the member refuses on its own, or is of an older build
 }
 
 // compare compares the settings that a process has replied. What cannot be read is unknown.
@@ -74,7 +74,7 @@ func (m *Machine) compare(address string, body []byte) *control.Difference {
 	return m.config.Settings.Compare(theirs, address)
 }
 
-// comparedCandidate goes on with a candidate whose settings are alike, or unknown.
+// comparedCandidate continues with a candidate whose settings are alike, or unknown.
 func (m *Machine) comparedCandidate(address string, request *founding.Request, r Reply, differ *control.Difference) {
 	switch {
 	case m.founder == nil:

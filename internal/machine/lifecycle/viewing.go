@@ -8,12 +8,12 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// A process that a view has admitted begins the view by itself if no member of the view
+// A process that a view has admitted begins the view on its own if no member of the view
 // has messages. Otherwise it enters the view at a member that has them. A member that was
 // started again, before the view or since, is a restarted voter, and may wait for this process. One
-// whose address refuses connections is dead. One that is silent may have messages, so this
-// process waits for it for a while. Then it has to hold its place in the view, for the
-// others to go on without the silent one.
+// whose address refuses connections is dead. One that is unresponsive may have messages, so
+// this process waits for it for a while. Then it has to hold its place in the view, so that the
+// others can continue without the unresponsive one.
 //
 // The processes that were admitted together may have crashed since, and have lost their
 // disks or left: a vote of an old ballot can decide a view long after it was proposed. So a

@@ -5,8 +5,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Channels to single members, for what programs tell each other beside broadcasts. They
-// are others than those of the collectives: neither waits for the other.
+// Channels for messages of programs to single members. They are separate from the channels of
+// the collectives: neither waits for the other.
 
 // makeDirect makes the channels. Their queues are bounded by what package direct puts on
 // them.

@@ -480,7 +480,7 @@ func TestBehind(t *testing.T) {
 	later.Number = 5
 	without := later
 	without.Members = membership.MembersOf(g.members[1], g.members[2])
-	if behind, removed := m.Behind(&later); behind || removed || m.Stuck() || !errors.Is(m.Learn(g.now, membership.Decisions{}), ErrGoesOn) {
+	if behind, removed := m.Behind(&later); behind || removed || m.Stuck() || !errors.Is(m.Learn(g.now, membership.Decisions{}), ErrNotStuck) {
 		t.Error("a member with its quorum is behind")
 	}
 	m.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation})

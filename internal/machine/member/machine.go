@@ -44,7 +44,7 @@ type Config struct {
 	// Heartbeat has the times of the heartbeats. New fills in the rest.
 	Heartbeat heartbeat.Config
 	// SlowTimeout is how long a program may receive nothing while its inbox is full, and
-	// after which a process leaves that hardly runs while others wait for it. If zero, 5 s.
+	// after which a process leaves that is starved of CPU while others wait for it. If zero, 5 s.
 	SlowTimeout protocol.Time
 	// MaxDirect is the longest message that a member sends to a single member. If zero,
 	// 1 GiB.
@@ -243,9 +243,9 @@ func (m *Machine) Decisions() membership.Decisions { return m.views.Decisions() 
 // member.
 func (m *Machine) DecisionsUpTo(view uint64) membership.Decisions { return m.views.DecisionsUpTo(view) }
 
-// ErrGoesOn is returned by Learn if the member needs no decisions of a process that it
+// ErrNotStuck is returned by Learn if the member needs no decisions of a process that it
 // does not know.
-var ErrGoesOn = errors.New("member: it can go on without the decisions of others")
+var ErrNotStuck = errors.New("member: it needs no decisions of others")
 
 // Stuck reports whether the member can neither decide the next view nor has all that it
 // needs to leave the present one.
@@ -255,7 +255,7 @@ func (m *Machine) Stuck() bool {
 }
 
 // Behind reports whether a view of the group shows that this member, which is stuck, is
-// behind, and whether the members have gone on without it.
+// behind, and whether the members have continued without it.
 func (m *Machine) Behind(v *membership.View) (behind, removed bool) {
 	behind = m.Stuck() && v.Number > m.views.View().Number
 	return behind, behind && !v.Holds(m.config.Self.Rank, m.config.Self.Incarnation)
@@ -265,7 +265,7 @@ func (m *Machine) Behind(v *membership.View) (behind, removed bool) {
 // a member that is stuck does: others get them from members that they know.
 func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {
 	if !m.Stuck() {
-		return ErrGoesOn
+		return ErrNotStuck
 	}
 	m.enter(now)
 	return m.views.Learn(now, d)

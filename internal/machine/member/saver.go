@@ -6,8 +6,8 @@ import (
 )
 
 // A disk may take seconds, and a member that waited for it would neither deliver nor send
-// heartbeats, and the others would remove it. So saving goes on beside the member, and only
-// its votes wait for it. A member that does not vote holds up a change for as long as one
+// heartbeats, and the others would remove it. So saving runs concurrently with the member, and
+// only its votes wait for it. A member that does not vote holds up a change for as long as one
 // that does not answer ([membership.Config.AckTimeout]).
 
 // The pause before a state is saved again that could not be saved. It doubles each time.

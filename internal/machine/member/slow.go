@@ -10,15 +10,15 @@ import (
 
 // A member that holds the others up for long is no longer of use to them, so it leaves. It
 // decides that itself: no other member can tell a program that does nothing from one that is
-// busy with the last message, or a process that hardly runs from one that is far away.
+// busy with the last message, or a process that is starved of CPU from one that is far away.
 
-// defaultSlowTimeout is how long a member may hold the others up without getting on.
+// defaultSlowTimeout is how long a member may hold the others up without progress.
 const defaultSlowTimeout protocol.Time = 5e9
 
 // Why a member leaves, for people.
 const (
 	programReceivesNothing = "the program receives nothing"
-	processHardlyRuns      = "this process hardly runs, and others wait for it"
+	processStarved         = "this process is starved of CPU, and others wait for it"
 )
 
 // slowProgram is what a member knows of a program that does not receive.
@@ -76,10 +76,10 @@ type slowProcess struct {
 // minIntervals is for how many intervals of heartbeats at least a member looks at itself.
 const minIntervals = 10
 
-// checkProcess leaves the group if this process has hardly run for SlowTimeout although
+// checkProcess leaves the group if this process has been starved of CPU for SlowTimeout while
 // others waited for it: at the end of most intervals of heartbeats it did not run, and in
-// half of them or more a root waited for something that it lacked. Where all members hardly
-// run, none is at fault. So one that leaves has heard a neighbor as often as one that runs
+// half of them or more a root waited for something that it lacked. Where all members are starved,
+// none is at fault. So one that leaves has heard a neighbor as often as one that runs
 // well beats.
 func (m *Machine) checkProcess(now protocol.Time) {
 	s := &m.starved
@@ -95,7 +95,7 @@ func (m *Machine) checkProcess(now protocol.Time) {
 		return
 	}
 	if hardlyRuns(m.heart.TakeHealth(), s.awaited, elapsed, m.config.Heartbeat.Interval) && s.since > 0 {
-		m.leaveSlow(now, processHardlyRuns)
+		m.leaveSlow(now, processStarved)
 	}
 	*s = slowProcess{since: now}
 }

@@ -114,7 +114,7 @@ func TestProcessThatHardlyRunsLeaves(t *testing.T) {
 				}
 				receiver.Settle(now)
 			}
-			if receiver.TooSlow() != c.leaves || c.leaves && why != processHardlyRuns {
+			if receiver.TooSlow() != c.leaves || c.leaves && why != processStarved {
 				t.Errorf("it leaves: %v, %q", receiver.TooSlow(), why)
 			}
 		})

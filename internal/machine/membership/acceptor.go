@@ -38,7 +38,7 @@ type acceptor struct {
 	tried    protocol.Time // since when this member attempts it; 0: it does not
 	news     news          // members that are excluded since
 	spared   int           // attempts that have begun again, see spares
-	forced   set           // members that go on without a quorum; nil: none. See ForceView
+	forced   set           // members that an operator lets decide without a quorum (ForceView); nil: none
 }
 
 // ballotState is the state of a member in one ballot: its position in the tree over

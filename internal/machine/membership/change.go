@@ -24,7 +24,7 @@ const (
 	Departed
 	// Replaced: a new process has its identity.
 	Replaced
-	// Forced: an operator has decided that the members go on without it.
+	// Forced: an operator has decided that the members continue without it.
 	Forced
 	// Joined: it has asked to join.
 	Joined

@@ -18,7 +18,7 @@ type Config struct {
 	Log Log
 	// NoQuorum lets any number of members decide a view. It is safe only if no live
 	// member is ever suspected, as under one launcher. Otherwise two halves of a
-	// group may go on without each other.
+	// group may install views without each other.
 	NoQuorum bool
 
 	// Durable says that the driver saves what Unsaved returns. A view that this member
@@ -59,8 +59,8 @@ type Config struct {
 	// ProbeTimeout is how long a member whose identity another process claims may take
 	// to show that it is alive. Then the other process replaces it. If zero, 1.5 s.
 	ProbeTimeout protocol.Time
-	// DoubtTimeout is how long a member may take to give a sign of life when it is asked for
-	// one; see doubt.go. Where answers take long, or the timers of this member are late, it
+	// DoubtTimeout is how long a member may take to answer a probe of another one that
+	// suspects to be cut off; see doubt.go. Where answers take long, or the timers of this member are late, it
 	// is more. If zero, no member is asked.
 	DoubtTimeout protocol.Time
 	// JoinTimeout is how long a candidate waits for a view before it is refused. If

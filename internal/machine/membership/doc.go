@@ -59,9 +59,9 @@
 // A joiner sends its request to any member, whose driver calls Join. The answer
 // holds the view with which the joiner makes its own machine.
 //
-// # Where to read on
+// # Where to read next
 //
-//   - machine.go: input and output; timer.go: what happens by itself.
+//   - machine.go: input and output; timer.go: timers.
 //   - acceptor.go: the state of a member about the next view, and its invariants.
 //   - proposer.go, prepare.go, propose.go, commit.go, commitcast.go: a change, in
 //     order; assign.go: the rank that a joiner gets.

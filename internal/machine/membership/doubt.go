@@ -4,7 +4,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// doubt lets a member that is cut off learn it before the others can go on without it. A
+// doubt lets a member that is cut off learn it before the others can install a view without it. A
 // detector suspects the neighbors only, and after that it takes as long as AckTimeout until
 // the others are silent. A majority on the other side has its next view before.
 //
@@ -29,7 +29,7 @@ const asksPerRound = 3
 // SetQuiet says whether a neighbor has missed heartbeats.
 func (m *Machine) SetQuiet(now protocol.Time, quiet bool) { m.now, m.doubt.quiet = now, quiet }
 
-// doubtWindow returns how long a member may take to give a sign of life. A process that
+// doubtWindow returns how long a member may take to answer a probe. A process that
 // lacks the means to reach all others at once reaches one after the other.
 func (m *Machine) doubtWindow() protocol.Time {
 	late := m.pace.doubt
@@ -63,7 +63,7 @@ func (m *Machine) askOn(now protocol.Time) {
 	}
 }
 
-// runDoubt goes on with a round, or begins one if a neighbor has missed heartbeats. Once the
+// runDoubt continues a round, or begins one if a neighbor has missed heartbeats. Once the
 // quorum is lost, it tells the members that this one hears.
 func (m *Machine) runDoubt(now protocol.Time) {
 	if !m.doubts() {

@@ -50,8 +50,8 @@ func (m *Machine) reserve(b Ballot) bool {
 // unsaved reports whether the vote of this member is not saved yet.
 func (m *Machine) unsaved() bool { return m.config.Durable && (m.durable.sync || m.durable.saving) }
 
-// waits reports whether a frame has to wait until the vote is saved: it tells of the vote,
-// or asks others to answer what this member cannot go on from.
+// waits reports whether a frame has to wait until the vote is saved: it contains the vote,
+// or asks for answers that this member could not use after a restart.
 func (m *Machine) waits(k Kind) bool {
 	switch k {
 	case Prepare, Promise, Refuse, Cancel, Propose, Accept, Ping, Pong:
@@ -157,7 +157,7 @@ func DecodeSavedVote(b []byte) (*SavedVote, error) {
 }
 
 // Restore returns the machine of a member that was started again, with the acceptor
-// that it saved. It has lost its messages, so it is not to go on: it takes part in the
+// that it saved. It has lost its messages, so it does not become a member again: it takes part in the
 // change to the next view, and its process joins that view as a new member, by
 // [Machine.Join] of this machine. Of the config, Self and View are ignored. Its Log has
 // no messages, and is always flushed.

@@ -12,8 +12,8 @@ import (
 var (
 	// ErrHasQuorum: enough members are reachable to decide a view without force.
 	ErrHasQuorum = errors.New("membership: the group has its quorum")
-	// ErrForce: the members that are to go on cannot.
-	ErrForce = errors.New("membership: these members cannot go on by themselves")
+	// ErrForce is returned by ForceView if the given members cannot decide the next view.
+	ErrForce = errors.New("membership: these members cannot decide the next view alone")
 )
 
 // ForceView lets some members of the view decide the next one without a quorum, on

@@ -83,7 +83,7 @@ func (m *Machine) Heard(from protocol.Rank) (again bool) {
 }
 
 // unreachable returns the members that are suspected, those that are silent, excused or
-// not, those that do not answer reports, and those that give no sign of life. It is nil if
+// not, those that do not answer reports, and those that do not answer probes. It is nil if
 // there are none, as usual.
 func (m *Machine) unreachable() set {
 	return m.suspectedOr(m.live[silent], m.live[unheard], m.live[lost])

@@ -291,7 +291,7 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, b []byte, ok bool) 
 	return protocol.NoRank, nil, false
 }
 
-// put queues a frame. It copies the sets, since the machine goes on changing them.
+// put queues a frame. It copies the sets, since the machine changes them later.
 func (m *Machine) put(to protocol.Rank, f frame) {
 	f.view, f.incarnation = m.view.Number, m.config.Self.Incarnation
 	f.abstains, f.members = m.abstains, slices.Clone(f.members)

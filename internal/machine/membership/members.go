@@ -51,7 +51,7 @@ func membersOf(members []Member) (l Members, err error) {
 		for ; end < len(members) && members[end].Rank/chunkRanks == at; end++ {
 			c.ranks |= bit(members[end].Rank)
 		}
-		c.members = slices.Clone(members[begin:end]) // so that it can be freed by itself
+		c.members = slices.Clone(members[begin:end]) // so that it can be freed separately
 		for len(l.chunks) < int(at) {
 			l.chunks = append(l.chunks, chunk{first: begin})
 		}

@@ -80,7 +80,7 @@ const (
 // askAgain returns the time until a question that is not answered is asked again: twice as
 // long with every retransmission, up to twice the time that an answer takes (Jacobson 1988).
 // It begins short, whatever answers take: if the question is lost, its answer takes as long
-// as this wait, and a wait that followed from that would grow by itself.
+// as this wait, and a wait that followed from that would grow without a bound.
 func (m *Machine) askAgain(tries int) protocol.Time {
 	longest := max(maxBackoff*m.config.RetryInterval, 2*m.pace.answer)
 	return min(m.config.RetryInterval<<min(tries, 20), longest)

@@ -134,7 +134,7 @@ func (m *Machine) handlePromise(now protocol.Time, f *frame) error {
 }
 
 // advance acknowledges to the askers once the whole subtree has acknowledged. The
-// owner of the ballot goes on to the proposal or the decision instead.
+// owner of the ballot continues with the proposal or the decision instead.
 func (m *Machine) advance(now protocol.Time) {
 	p := m.acceptor.current
 	if m.proposer != nil {

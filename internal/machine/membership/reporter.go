@@ -14,8 +14,8 @@ type reporter struct {
 	tries     int
 	to        protocol.Rank // the receiver of the last report, through relays or not
 	direct    bool          // it has got reports without relays
-	heard     protocol.Time // when it last gave a sign of life, or the first report to it was due
-	asked     protocol.Time // when a report was sent first; 0: its receiver has given a sign of life since
+	heard     protocol.Time // when its last frame arrived, or the first report to it was due
+	asked     protocol.Time // when a report was sent first; 0: a frame of its receiver has arrived since
 	fresh     bool          // there is something new to report
 	withdrawn bool          // report that nothing is suspected any more
 }

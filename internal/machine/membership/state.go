@@ -112,7 +112,7 @@ func (m *Machine) needed(survivors set) int {
 }
 
 // Unreachable returns the ranks of the members that this member or another one
-// suspects, of those that are silent, and of those that give no sign of life.
+// suspects, of those that are silent, and of those that do not answer probes.
 func (m *Machine) Unreachable() (ranks []protocol.Rank) {
 	for _, i := range m.unreachable().each() {
 		ranks = append(ranks, m.view.Members.At(i).Rank)

@@ -39,7 +39,7 @@ func (m *Machine) deadline() protocol.Time {
 	return due
 }
 
-// tick runs what is due.
+// tick runs the pending work of all timers.
 func (m *Machine) tick(now protocol.Time) {
 	m.pace.awake(now, m.config.RetryInterval)
 	if m.done == nil {

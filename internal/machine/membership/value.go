@@ -81,7 +81,7 @@ func (v *View) ranksOf(s set) []protocol.Rank {
 	return ranks
 }
 
-// checkAdded returns an error if an added member is invalid beside those that stay.
+// checkAdded returns an error if an added member is invalid, or conflicts with one that stays.
 func (v *value) checkAdded(i int, stay Members, named func(identity string) (int, bool)) error {
 	m := &v.added[i]
 	if m.Incarnation != v.number {

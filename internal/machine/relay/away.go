@@ -7,8 +7,8 @@ import (
 
 // A zone that is covered and not in the backbone is away: it was cut off, or is dead. Others wait
 // for it for a while (Config.Patience): no message that it lacks is dropped, and so their
-// origins wait when their windows are full. After that it is given up: they go on, and it is
-// told what it has missed when it is back.
+// origins wait when their windows are full. After that it is given up: they continue, and it
+// gets gaps for the messages that it has missed when it is back.
 //
 // The lead names the zones in its watermarks that have what is acknowledged, although a
 // gateway of theirs may not have read it yet: they are covered. Its successor waits for those,
@@ -16,8 +16,7 @@ import (
 // caught up.
 //
 // In a zone that begins, nothing is acknowledged, so all others are covered. It waits for those
-// that it is told of: by its config, and by the first zones that it meets, which tell what they
-// wait for. Otherwise a zone that has died and begun again would run away from one that is cut
+// that its config names, and for those that the first zones that it meets wait for. Otherwise a zone that has died and begun again would run away from one that is cut
 // off just then.
 
 // setAway notes which of the zones that are covered are not in the backbone.

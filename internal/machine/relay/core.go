@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// core is what all parts of a machine share beside the journal: who this member is, what it
-// knows of its zone and of the backbone, and what the driver is to do.
+// core is the state that all parts of a machine share, except the journal: the identity of this
+// member, its zone, the backbone, and the actions for the driver.
 type core struct {
 	config Config
 	self   Origin

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// An origin forwards a message to the lead of its zone beside its broadcast. So the lead ships
+// An origin forwards a message to the lead of its zone and broadcasts it. So the lead ships
 // the message while it spreads in the zone, and other zones get it earlier by almost the time
 // of a broadcast. A request takes as much work as some hops of the broadcast do. If messages
 // follow each other fast, or are long, throughput counts more than that time, and they are

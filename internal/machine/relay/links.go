@@ -32,7 +32,7 @@ type link struct {
 	try      int // index of the first delegate to try: the one after the last that was passed over
 	backoff  int // delegates that were passed over since the last acknowledgment
 	synced   bool
-	again    bool              // positions of orphans are to be exchanged, while messages go on
+	again    bool              // positions of orphans are to be exchanged again; shipping continues meanwhile
 	asked    Time              // when the gateway was asked for its positions; 0: not yet
 	sent     map[Origin]uint64 // positions up to which messages were sent
 	acked    map[Origin]uint64 // positions that are stable in the zone
@@ -145,7 +145,7 @@ func (s *shipping) link(now Time, zone string) *link {
 
 // Dropped says that a frame to a peer was not sent. If the peer is a gateway, it may lack a
 // message that is not the last, so the link begins again: with the next gateway, unless this
-// one answers before. Acknowledgments would not show it, since those of other origins go on.
+// one answers before. Acknowledgments would not show it, since those of other origins still arrive.
 func (s *shipping) Dropped(now Time, rank int) {
 	for _, l := range s.links {
 		if l.gateway.Rank == rank && l.synced {

@@ -28,8 +28,8 @@ type Position struct {
 	Seq    uint64
 }
 
-// A member keeps the last messages of all origins, in the order of their arrival, and beside
-// them those of its own zone that another zone lacks. So a message is dropped from the log
+// A member keeps the last messages of all origins, in the order of their arrival, and all
+// messages of its own zone that another zone lacks. So a message is dropped from the log
 // only when all zones have it, or those that lack it were cut off for too long: see away.go.
 // What the origins of a zone may have on its way is bounded (Machine.Window), and so is the log.
 
@@ -82,7 +82,7 @@ type entry struct {
 	end uint64
 }
 
-// entryOverhead is what an entry of the log takes beside its data.
+// entryOverhead is the size of an entry of the log without its data.
 const entryOverhead = 64
 
 // cost is what a message takes in the log, and in windows.

@@ -90,8 +90,8 @@ type Action interface{ action() }
 type (
 	// Cast broadcasts a frame in the zone.
 	Cast struct{ Frame []byte }
-	// Forward sends a frame to a member of the zone, beside the broadcast that follows. It
-	// may be dropped.
+	// Forward sends a frame to a member of the zone, in addition to the broadcast that follows.
+	// The frame may be dropped.
 	Forward struct {
 		Rank  int
 		Frame []byte
@@ -354,7 +354,7 @@ func (m *Machine) handlePeer(now Time, rank int, f *frame) {
 	}
 }
 
-// Tick does what is due.
+// Tick runs the pending work of all timers.
 func (m *Machine) Tick(now Time) { m.step(now) }
 
 // step does what follows from an input.

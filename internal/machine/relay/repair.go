@@ -51,8 +51,8 @@ func (r *repair) deadline(d *deadline) {
 	}
 }
 
-// fetch asks for what is missing for long. It returns the streams that have got on because
-// something is given up.
+// fetch asks for what is missing for long. It returns the streams that advance because
+// messages are given up.
 func (r *repair) fetch(now Time) (gotOn []*stream) {
 	if len(r.gaps) == 0 {
 		return nil
@@ -144,8 +144,8 @@ func (m *Machine) Serve(b []byte) ([]byte, error) {
 	return nil, ErrFrame
 }
 
-// fetched replies with the messages of an origin from a position on. A member that does
-// not know where the origin's messages begin is told that they begin here.
+// fetched replies with the messages of an origin from a position on. To a member that does
+// not know where the origin's messages begin, the reply says that they begin here.
 func (m *Machine) fetched(f *frame) (reply []byte) {
 	s := m.streams[f.origin]
 	if s == nil || s.next <= max(f.seq, 1) {

@@ -69,8 +69,8 @@ func (n *news) Summaries() []Summary {
 	return list
 }
 
-// takeSummaries takes in what was heard, and reports whether it is new. A member knows its
-// own zone by itself.
+// takeSummaries takes in what was heard, and reports whether it is new. A member counts its
+// own zone itself.
 func (n *news) takeSummaries(now Time, list []Summary) (news bool) {
 	for _, s := range list {
 		if s.Zone == n.self.Zone {

@@ -15,10 +15,10 @@ type watcher struct {
 	lead       *shipping
 	progressed Time // last time of an acknowledgment, or of nothing to acknowledge
 	waiting    bool // something was to be acknowledged at the last step
-	backoff    int  // times that this delegate has shipped although one before it gets on
+	backoff    int  // times that this delegate has shipped although one before it makes progress
 }
 
-// restart begins to watch anew: the delegates before this one are others, or there are none.
+// restart begins to watch from scratch: the delegates before this one are others, or there are none.
 func (w *watcher) restart(now Time) {
 	w.active = w.index == 0
 	w.progressed, w.backoff = now, 0
@@ -33,7 +33,7 @@ func (w *watcher) behind() bool {
 	return slices.ContainsFunc(w.sorted, (*stream).wanted) && len(w.lead.away) == 0
 }
 
-// watch lets this delegate ship if those before it do not get on.
+// watch lets this delegate ship if those before it make no progress.
 func (w *watcher) watch(now Time) {
 	if w.active || w.index < 0 {
 		return
@@ -57,7 +57,7 @@ func (w *watcher) deadline(d *deadline) {
 func (w *watcher) patience() Time { return w.config.stall(w.backoff) * Time(w.index) }
 
 // handleWatermark takes in a watermark of a delegate. It reports whether this delegate stops
-// shipping, since one before it gets on.
+// shipping, since one before it makes progress.
 func (w *watcher) handleWatermark(now Time, rank int, f *frame) (yields bool) {
 	i := slices.Index(w.order, rank)
 	before := i >= 0 && i < w.index

@@ -8,8 +8,8 @@ import (
 
 // backlog holds the segments for a child whose queue is full. Flow control bounds it. A
 // backlog expires if the queue stays full for stallTimeout: the child gets nothing more
-// until its queue has room, its subtree is fed around it (route.go), and it pulls what
-// it has missed.
+// until its queue has room, the tree bypasses it (route.go), and it pulls the
+// segments that it has missed.
 type backlog struct {
 	since   protocol.Time
 	sends   []send
@@ -18,7 +18,7 @@ type backlog struct {
 }
 
 // stallTimeout is how long a child's queue may stay full, or a poll unanswered, before
-// the child's subtree is fed around it. It is long enough for a process on a busy
+// the tree bypasses the child. It is long enough for a process on a busy
 // machine to be scheduled.
 const stallTimeout = 1000 * millisecond
 

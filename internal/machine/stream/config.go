@@ -46,7 +46,7 @@ type Config struct {
 	// OutboxBytes is how much may wait to be sent as a root. If zero, 4 MiB. Beyond it,
 	// Write returns [ErrBusy].
 	OutboxBytes int
-	// Replicate delivers what a replicated state needs beside the messages of others: the
+	// Replicate delivers what a replicated state needs in addition to the messages of others: the
 	// messages of this member, in the order of its stream, and a notice where each view
 	// begins ([Message.Begins]).
 	Replicate bool
@@ -57,7 +57,7 @@ type Config struct {
 	// AllTopics makes Deliver return the messages of every topic, too, in the order of
 	// their streams. If false, those of topics without a subscription are dropped.
 	AllTopics bool
-	// Drop lets roots go on although this member's inbox is full. The member refuses
+	// Drop lets roots send even while this member's inbox is full. The member refuses
 	// segments then, and loses what it does not pull in time.
 	Drop bool
 }

@@ -95,7 +95,7 @@ func (m *Member) runCorrection(now protocol.Time, f *flow) {
 		case protocol.Send:
 			if a.Body.Kind == broadcast.Rightward {
 				m.offer(now, m.roster.members.At(int(a.To)).Rank, f, rightward)
-				// An answer takes a round trip. Going on to further neighbors meanwhile, as
+				// An answer takes a round trip. Offering to further neighbors meanwhile, as
 				// the model does every o, would reach all members and connect each with each.
 				c.due = now + m.passOver(c.rightwardOffers)
 				c.rightwardOffers++

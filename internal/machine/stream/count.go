@@ -62,8 +62,8 @@ func (m *Member) deliverLoss(f *flow, end uint64) {
 	}
 }
 
-// countSegment counts up to the next segment to deliver, and tells the program of lost
-// messages that it has not been told of.
+// countSegment counts up to the next segment to deliver, and reports lost messages that were
+// not reported before.
 func (m *Member) countSegment(f *flow, seg *segment) {
 	c := &f.count
 	if missed := int32(seg.messages - c.begun); missed > 0 && c.lower && !c.unknown {

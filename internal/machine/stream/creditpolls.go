@@ -57,8 +57,8 @@ func (p *creditPolls) answered(now protocol.Time) {
 	}
 }
 
-// silentTimeout is how long a member of a view may leave polls unanswered before it is fed
-// around, and roots go on without its credits. That is much less than in a static group,
+// silentTimeout is how long a member of a view may leave polls unanswered before the tree
+// bypasses it, and roots send without its credits. That is much less than in a static group,
 // because nothing is lost if the member is only slow: what it lacks is kept.
 const silentTimeout = 100 * millisecond
 

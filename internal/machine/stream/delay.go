@@ -93,8 +93,8 @@ func (b *budget) earn()   { b.spent = max(b.spent-1, 0) }
 func (b *budget) spend()  { b.spent = min(b.spent+questionCost, maxSpent) }
 func (b *budget) refund() { b.spent = 0 }
 
-// postpone returns when a correction that began at a time goes on, which without a
-// token is later than planned.
+// postpone returns the time of the next step of a correction that began at a time. Without
+// a token, it is later than planned.
 func (b *budget) postpone(began, planned, lead protocol.Time) protocol.Time {
 	if b.spent+questionCost > maxSpent {
 		return max(planned, began+min(patientLeads*lead, maxWait))

@@ -115,7 +115,7 @@ func (m *Member) deliverEach(now protocol.Time, q *messageQueue, most int, take 
 	m.resume(now)
 }
 
-// resume goes on with what has waited for room in the inbox, if there is some now.
+// resume continues deliveries that have waited for room in the inbox, if there is some now.
 func (m *Member) resume(now protocol.Time) {
 	if m.inbox.blocking && !m.inboxFull() {
 		m.inbox.blocking = false

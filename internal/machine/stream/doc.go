@@ -40,6 +40,6 @@
 // [Member.Down], [Member.Writable] and [Member.SendFailed] for what the transport
 // reports. After each of these calls, and when [Member.Deadline] has come, it calls
 // [Member.Next] until there is nothing to send, then [Member.Deliver] until there is
-// nothing to deliver, and in the end [Member.Settle]. A Member is not safe for concurrent
+// nothing to deliver, and finally [Member.Settle]. A Member is not safe for concurrent
 // use.
 package stream

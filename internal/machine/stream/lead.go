@@ -119,7 +119,7 @@ func (m *Member) measureTree(now protocol.Time, f *flow, number uint64) {
 // and offers would only be ahead of them. A member finds out by its next timer when they
 // are through (local health awareness: Dadgar, Phillips & Currey, "Lifeguard", 2018).
 //
-// Timers are late on healthy hosts as well. So what counts is lateness beside the lead, and
+// Timers are late on healthy hosts as well. So what counts is lateness compared with the lead, and
 // all yields of one correction together take maxYield leads at most.
 func (c *correction) yield(now, lead protocol.Time) bool {
 	late := now - c.due

@@ -68,8 +68,8 @@ func (m *Member) handleTrimmed(now protocol.Time, f *flow, from protocol.Rank, f
 	}
 }
 
-// giveUp continues behind a hole that cannot be filled. The program is told in stream
-// order.
+// giveUp continues after a hole that cannot be filled. The program gets the number of lost
+// messages in stream order.
 func (m *Member) giveUp(now protocol.Time, f *flow, to uint64) {
 	m.stats.Lost += to - f.next
 	f.store.skip(f.next, to)

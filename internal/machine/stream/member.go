@@ -56,13 +56,13 @@ type viewChange struct {
 	cut        []Position // of the view that is about to end
 }
 
-// peers is what this member knows of others that are in trouble.
+// peers is the state of peers that are slow, unresponsive or unreachable.
 type peers struct {
 	backlogs map[protocol.Rank]*backlog // of peers whose queues are full
 	missed   map[protocol.Rank][]*flow  // the streams of which they have missed something; see missed.go
 	stalled  map[protocol.Rank]bool     // members that do not answer polls; see stable.go
 	awaited  bool                       // a root waits for what this member lacks; see TakeAwaited
-	down     map[protocol.Rank]bool     // peers that could not be reached when last tried
+	down     map[protocol.Rank]bool     // peers that could not be reached at the last attempt
 	retryDue protocol.Time              // when to try the nearest of them again
 }
 

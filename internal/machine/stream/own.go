@@ -41,7 +41,7 @@ type ownStream struct {
 	incomplete                              []protocol.Rank // members that have lost something of it, in ascending order
 	// When to repeat an unanswered poll, and the interval after that.
 	pollDue, pollInterval           protocol.Time
-	processedDue, processedInterval protocol.Time // likewise of PollProcessed
+	processedDue, processedInterval protocol.Time // next PollProcessed, and the interval of these polls
 }
 
 // ErrBusy is returned by Write if too much waits to be sent.

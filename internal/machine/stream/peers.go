@@ -3,7 +3,7 @@ package stream
 import "github.com/pleach-go/pleach/protocol"
 
 // What the transport reports about peers. No peer is excluded for it: a report only
-// says that a frame did not arrive, so that the offer goes on to the next neighbor.
+// says that a frame did not arrive, so that the offer is sent to the next neighbor.
 
 // SendFailed reports that the frame Next returned last could not be sent, because the
 // peer's queue is full or because the peer is down.
@@ -158,7 +158,7 @@ func (m *Member) offerPast(now protocol.Time, f *flow, distance int, rightward b
 	}
 }
 
-// offerFurther goes on from a neighbor that is down to the next one out. A correction
+// offerFurther sends the offer to the next neighbor beyond one that is down. A correction
 // that awaits an answer from the right does so itself, so it continues at once. Any
 // other offer is repeated there.
 func (m *Member) offerFurther(now protocol.Time, from protocol.Rank, f *flow, awaitsAnswer bool) {

@@ -227,7 +227,7 @@ func (m *Member) restartProcessing(now protocol.Time, f *flow) {
 	}
 }
 
-// Stuck is a queue whose program does not get on.
+// Stuck is a queue whose program makes no progress.
 type Stuck struct {
 	// Topic is that of the subscription. If empty, it is the main queue.
 	Topic string

@@ -90,7 +90,7 @@ func (m *Member) requestMissing(now protocol.Time, f *flow) {
 		m.giveUp(now, f, to)
 		return
 	}
-	if p.tries >= maxUnanswered && !m.frozen { // a frozen member goes on: all wait for it
+	if p.tries >= maxUnanswered && !m.frozen { // a frozen member keeps asking: all wait for it
 		p.tries = 0 // no live member has it; the next offer starts over
 		if p.trimmedReplies > 0 && p.trimmedTo > f.next {
 			p.due = f.fedAt + lossTimeout // but it can be given up after the tree's timeout

@@ -6,7 +6,7 @@ import (
 )
 
 // reassemblyBuffer is memory for a message that arrives in segments. Each segment goes
-// behind the one before, so the message need not be joined in the end. The transport
+// behind the one before, so the segments need not be joined afterwards. The transport
 // reads long frames directly into it (receivebuffer.go).
 //
 // Invariants: memory is never overwritten while segments that are kept or in flight, or

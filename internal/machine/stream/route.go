@@ -9,7 +9,7 @@ import (
 
 // Routing: the tree of a flow's root spans all ranks. A hole's children take its
 // position among those of its parent. So do the children of a member that is down or
-// stalled, as far as this member knows, until it is back: its subtree is fed around it.
+// stalled, as far as this member knows, until it is back: the tree bypasses it.
 
 // route finds the parent and the children of this member in the tree of a flow's root.
 func (m *Member) route(f *flow) error {
@@ -17,7 +17,7 @@ func (m *Member) route(f *flow) error {
 	return m.layTree(f)
 }
 
-// reroute lays all trees anew, because a member has gone down or stalled, or is back.
+// reroute recomputes all trees, because a member has gone down or stalled, or is back.
 func (m *Member) reroute() {
 	for _, f := range m.flowsByRoot() {
 		_ = m.layTree(f) // impossible to fail: the same tree was made at the start
@@ -50,7 +50,7 @@ func (m *Member) layTree(f *flow) error {
 // addBelow adds the nearest members below a rank. A member that is down or stalled is
 // not fed, but must acknowledge before anything is stable, and in a view also grant
 // credits, until a view without it is installed. A static group has no such view: its
-// roots go on without the credits of such a member.
+// roots send without the credits of such a member.
 func (m *Member) addBelow(f *flow, tree topology.Tree, r protocol.Rank) {
 	for i := 0; ; i++ {
 		child, ok := tree.Child(r, i)
@@ -73,7 +73,7 @@ func (m *Member) addBelow(f *flow, tree topology.Tree, r protocol.Rank) {
 	}
 }
 
-// avoids reports whether a member is fed around.
+// avoids reports whether trees bypass a member.
 func (m *Member) avoids(r protocol.Rank) bool {
 	b := m.backlogs[r]
 	return m.down[r] || m.stalled[r] || b != nil && b.expired
@@ -88,7 +88,7 @@ func (m *Member) setDown(peer protocol.Rank, down bool) { m.avoid(m.down, peer, 
 // setStalled records whether a member does not answer polls.
 func (m *Member) setStalled(peer protocol.Rank, stalled bool) { m.avoid(m.stalled, peer, stalled) }
 
-// avoid changes one of the sets of members that are fed around.
+// avoid adds a member to one of the sets of bypassed members, or removes it.
 func (m *Member) avoid(set map[protocol.Rank]bool, peer protocol.Rank, in bool) {
 	if set[peer] == in {
 		return

@@ -8,7 +8,7 @@ import "github.com/pleach-go/pleach/internal/base/queue"
 // segment says. So a member keeps no more of many roots than of one, apart from what is in
 // flight, and never trims what another may still lack.
 //
-// The roots of a static group go on without the credits of a member that is cut off (see
+// The roots of a static group send without the credits of a member that is cut off (see
 // addBelow), so nothing says what that member lacks. KeepBytes of each root are kept for it.
 type store struct {
 	segments queue.Queue[segment] // of numbers low, low+1, …, except for the gaps

@@ -35,7 +35,7 @@ func (m *Member) sendTailProbe(now protocol.Time, f *flow) {
 		return
 	}
 	if quiet := f.activeAt + max(tailProbeInterval, m.skew.patience()); p.remaining == tailProbes && now < quiet {
-		p.due = quiet // the stream goes on: its corrections show holes
+		p.due = quiet // the stream continues: its corrections show holes
 		return
 	}
 	p.remaining--

@@ -16,7 +16,7 @@ func (m *Member) schedule(f *flow, t protocol.Time) {
 	m.due = min(m.due, t)
 }
 
-// tick does what is due, and drops flows from the schedule that have nothing left to
+// tick runs the pending work of all timers, and drops flows from the schedule that have nothing left to
 // do. One that waits for room in the inbox stays: Deliver looks for it there.
 func (m *Member) tick(now protocol.Time) {
 	if now < m.due {

@@ -17,7 +17,7 @@ import (
 // The flush protocol achieves it. While the next view is agreed upon, the member is
 // frozen: it sends nothing as a root and delivers nothing, but keeps and forwards what
 // arrives. Then it flushes: it pulls what it lacks before the cut. When the view is
-// installed, it delivers that and goes on.
+// installed, it delivers that and resumes.
 //
 // A frozen root has reported how far it has sent, so the cut is there: what follows
 // belongs to the next view. A message that is cut in two is sent again as a whole.

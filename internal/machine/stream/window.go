@@ -24,12 +24,12 @@ import (
 // blocks the roots, and with them the programs that broadcast.
 //
 // A member that does not answer polls grants nothing, and nobody knows yet whether it is
-// dead. Until a view says so, roots go on without it: a credit tells apart what all below
+// dead. Until a view decides that, roots send without it: a credit tells apart what all below
 // have accepted, which is kept until then, and what those have that answer, which opens the
 // window. What is kept for members that do not answer is bounded, too: by holdFactor.
 //
-// A credit is no acknowledgment (stable.go): a member that has given up a segment goes
-// on granting, and never acknowledges. A member that prefers to drop grants even what
+// A credit is no acknowledgment (stable.go): a member that has given up a segment
+// still grants, and never acknowledges. A member that prefers to drop grants even what
 // it has no room for.
 
 const (

@@ -22,7 +22,7 @@ func (m *Machine) Vouches(now Time, view uint64) bool {
 // slept reports whether Tick is long overdue.
 func (m *Machine) slept(now Time) bool { return m.ticked > 0 && now-m.ticked > m.c.Lease/5*2 }
 
-// Suspend says that this process has no quorum, or is no member: it serves nothing.
+// Suspend stops serving: this process has no quorum, or is not a member.
 func (m *Machine) Suspend() { m.until = 0 }
 
 // Until is when the lease ends.

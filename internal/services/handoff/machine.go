@@ -97,7 +97,7 @@ func New(c Config) *Machine {
 	return m
 }
 
-// Install has a view begin, or go on after the quorum was lost in it.
+// Install begins a view, or resumes it after its quorum was lost and regained.
 func (m *Machine) Install(now Time, self Process, view uint64, members []Member) {
 	if m.c.Lease == 0 {
 		m.until, m.lapsed = protocol.Never, false

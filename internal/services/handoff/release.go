@@ -21,8 +21,8 @@ func (m *Machine) Drained(now Time, item Item) {
 	}
 }
 
-// release ends the ownership of a partition that was drained. If that is late, others may
-// have begun, and are told nothing.
+// release ends the ownership of a partition that was drained. If the lease has expired
+// meanwhile, others may own it already, and get no message.
 func (m *Machine) release(now Time, p int) {
 	part := &m.parts[p]
 	part.state = idle

@@ -80,8 +80,8 @@ func (m *Machine) Terms() Message {
 
 func (m *Machine) announce() { m.out.Send = append(m.out.Send, m.Terms()) }
 
-// installTerms follows a view: terms of members that are gone are forgotten, and new members are
-// told those of this process.
+// installTerms follows a view: it deletes the terms of former members, and sends new members
+// those of this process.
 func (m *Machine) installTerms(members []Member) {
 	m.terms.Weights = weights(members)
 	known, fresh := m.terms.of, m.terms.Weights != 0

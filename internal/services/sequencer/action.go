@@ -11,7 +11,7 @@ type Action interface{ action() }
 
 // The actions.
 type (
-	// Ask sends a request to a member. Its end is told by Replied.
+	// Ask sends a request to a member. The driver reports its end by Replied.
 	Ask struct {
 		Token   uint64
 		To      int

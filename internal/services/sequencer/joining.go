@@ -214,7 +214,7 @@ type poll struct {
 	silent  int // members that did not reply
 }
 
-// poll asks the next members. If no member knows the order, it begins anew. A member that takes no
+// poll asks the next members. If no member knows the order, it restarts at [Fresh]. A member that takes no
 // part has no handler.
 func (j *Joining) poll(now Time, p *poll) {
 	for ; len(p.left) > 0 && p.asked < maxAsked; p.left = p.left[1:] {
@@ -266,7 +266,7 @@ func (j *Joining) Lost(view uint64, from int) {
 	}
 }
 
-// reach handles a mark, where it comes in the messages. All begin anew at [Fresh]: a member that
+// reach handles a mark, where it comes in the messages. All restart at [Fresh]: a member that
 // has come to know the order since the leader has asked it would be the only one.
 func (j *Joining) reach(mark Mark, leader int) {
 	switch {
@@ -297,7 +297,7 @@ func (j *Joining) hold(b received) {
 	}
 }
 
-// enter goes on with the order behind the mark, when both the mark and the snapshot are there.
+// enter continues with the order after the mark, when both the mark and the snapshot are there.
 func (j *Joining) enter() {
 	if j.leader < 0 || j.snapshot == nil {
 		return

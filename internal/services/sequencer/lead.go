@@ -15,7 +15,7 @@ var ErrNotLeader = errors.New("ordered: not the leader of that view")
 
 // lead is what the leader of a view keeps. The zero value is that of another member.
 type lead struct {
-	seen    uint64 // the last view that this process was told
+	seen    uint64 // number of the last view installed at this process
 	leading uint64 // the view that it leads; 0: none
 	members []Member
 	begun   bool
@@ -26,7 +26,7 @@ type lead struct {
 	queued   int      // bytes of them
 	casting  []batch  // in the broadcast that is on its way
 	acks     map[int]uint64
-	// committed is how many messages a majority has, as the other members were told.
+	// committed is the number of messages that a majority has, as last sent to the other members.
 	committed uint64
 }
 

@@ -6,7 +6,7 @@ import "errors"
 // that joins a group without the group's help gets the order as it is at a mark: another member
 // takes a snapshot there, and the process begins with what it receives behind it.
 
-// Fresh marks the place where members begin an order anew, if none of them knows one.
+// Fresh marks the place where members start a new order, if none of them knows one.
 const Fresh = 0
 
 // Mark is a place in the order. Name is [Fresh], or chosen by the process that asks for it.
@@ -55,6 +55,6 @@ func (m *Machine) Begin(mark Mark, leader int) {
 	m.Follow(leader)
 }
 
-// Follow goes on behind a mark, at which the order was restored, with what the leader of its view
-// broadcasts.
+// Follow continues after a mark, at which the order was restored, with the broadcasts of the
+// leader of its view.
 func (m *Machine) Follow(leader int) { m.leader, m.forwarded = leader, 0 }

@@ -40,8 +40,8 @@ func (m *Machine) Place() (view uint64, leader int, numbered uint64) {
 	return m.view, m.leader, m.numbered
 }
 
-// NextForward returns the next frame for the leader, if there is one to send. One that fails is
-// told by ForwardFailed.
+// NextForward returns the next frame for the leader, if there is one to send. If sending fails,
+// the driver calls ForwardFailed.
 func (m *Machine) NextForward() (f Forward, ok bool) {
 	if m.leader < 0 || m.forwarded == len(m.pending) {
 		return f, false

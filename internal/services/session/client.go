@@ -42,13 +42,13 @@ func (c *Client[P]) Next() (machine string, data []byte, ok bool) {
 	return p.machine, encode(c.id, p.seq, c.pending[0].seq, p.command), true
 }
 
-// Again has all commands broadcast again that have no result: the process was no member for a
+// Again has all commands without a result broadcast again: the process was not a member for a
 // while.
 func (c *Client[P]) Again() { c.sent = 0 }
 
 // Complete removes and returns the proposal that an outcome belongs to, if it still waits. It is
 // the first one: those of a process are applied in order. If the group has forgotten this
-// process, it returns all that wait, and begins anew under another name.
+// process, it returns all waiting proposals, and continues under a new ID.
 func (c *Client[P]) Complete(o *Outcome, fresh func() ClientID) (done []P) {
 	n := 0
 	switch {

@@ -33,7 +33,7 @@ func TestCase38StarvedMember(t *testing.T) {
 	if lost > 0 {
 		t.Errorf("the others have lost %d messages", lost)
 	}
-	if ts.logged(0, "cause=left") && !ts.logged(starved, "this process hardly runs") { // it was not suspected
+	if ts.logged(0, "cause=left") && !ts.logged(starved, "this process is starved of CPU") { // it was not suspected
 		t.Error("the starved process does not say why it leaves")
 	}
 	if testutil.Full.On() && (took > 12*time.Second || after < 0.5*before) {

@@ -88,9 +88,9 @@ func (p *process) actOutside(action lifecycle.Action) {
 			}
 		})
 	case lifecycle.Learn:
-		err := member.ErrGoesOn
+		err := member.ErrNotStuck
 		p.step(func() { err = p.machine.Learn(s.now, a.Decisions) })
-		if err != nil && !errors.Is(err, member.ErrGoesOn) {
+		if err != nil && !errors.Is(err, member.ErrNotStuck) {
 			s.checker.fail("%v refuses decisions: %v", p, err)
 		}
 		s.result.Learned++

@@ -14,10 +14,10 @@ import (
 	"github.com/pleach-go/pleach/transport"
 )
 
-// Door returns the door of the process. Members are those of a view, which may be nil, and
-// those that decisions add.
-func (c *Client) Door(v *membership.View, later ...membership.Decisions) *admission.Door {
-	d := &admission.Door{Group: c.Group, TLS: c.TLS != nil}
+// Authorizer returns the authorizer of this process. It knows the members of a view, which may be
+// nil, and those that decisions add.
+func (c *Client) Authorizer(v *membership.View, later ...membership.Decisions) *admission.Authorizer {
+	d := &admission.Authorizer{Group: c.Group, TLS: c.TLS != nil}
 	if c.TLS != nil {
 		d.ServerName = c.TLS.ServerName
 		d.Deny = c.Deny
@@ -50,7 +50,7 @@ func (c *Client) OpenRequest(v *membership.View, from transport.Client, b []byte
 		return nil, err
 	}
 	right, claim := control.RightOf(request)
-	if err = c.Door(v).Check(from.Certificates, right, claim); err != nil && right == access.Operate {
+	if err = c.Authorizer(v).Check(from.Certificates, right, claim); err != nil && right == access.Operate {
 		name, what := describe(request, v)
 		c.Operated(from, name, what, err)
 	}
@@ -111,5 +111,5 @@ func (c *Client) Believe(from []*x509.Certificate, request control.Request, repl
 		}
 		claim = access.Claim{ID: i.ID, Address: i.Address}
 	}
-	return c.Door(nil).Check(from, access.Enter, claim)
+	return c.Authorizer(nil).Check(from, access.Enter, claim)
 }

@@ -13,10 +13,10 @@ import (
 // ErrRight means that a process asks for something that it has no right to.
 var ErrRight = errors.New("the certificate does not give this right in the group")
 
-// Door is what one process knows of those that come to it. With a secret, and without
-// protection, the handshake has decided already: a process that has come so far has every
-// right. With TLS, its certificate says.
-type Door struct {
+// Authorizer decides which rights the callers of one process have. With a secret, and without
+// protection, every caller that has passed the handshake has every right. With TLS, the
+// caller's certificate grants rights.
+type Authorizer struct {
 	Group string
 	// TLS says that callers have certificates. ServerName, if not empty, is the name that
 	// all of them have.
@@ -31,9 +31,9 @@ type Door struct {
 	Members iter.Seq2[string, string]
 }
 
-// Check returns an error if the process with these certificates has not the right that it
-// asks for. Only Enter has a claim.
-func (d *Door) Check(chain []*x509.Certificate, right access.Right, claim access.Claim) error {
+// Check returns an error if the process with these certificates does not have the right that
+// it asks for. Only Enter has a claim.
+func (d *Authorizer) Check(chain []*x509.Certificate, right access.Right, claim access.Claim) error {
 	if !d.TLS {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (d *Door) Check(chain []*x509.Certificate, right access.Right, claim access
 }
 
 // uriHint explains the refusal of a certificate without a Pleach URI.
-func (d *Door) uriHint(leaf *x509.Certificate) string {
+func (d *Authorizer) uriHint(leaf *x509.Certificate) string {
 	if d.URIs && len(urisOf(leaf)) == 0 {
 		return ": members of this group have certificates with a URI spiffe://TRUST-DOMAIN/pleach/GROUP/ID, and it has none"
 	}
@@ -63,7 +63,7 @@ func (d *Door) uriHint(leaf *x509.Certificate) string {
 // allows reports whether a certificate grants a right. Without URIs a certificate names no
 // group: in a group that accepts such certificates, each one of the authority may observe and
 // enter, and those of the members' own hosts operate.
-func (d *Door) allows(leaf *x509.Certificate, right access.Right) bool {
+func (d *Authorizer) allows(leaf *x509.Certificate, right access.Right) bool {
 	uris := urisOf(leaf)
 	if len(uris) == 0 && d.URIs {
 		return false
@@ -83,7 +83,7 @@ func (d *Door) allows(leaf *x509.Certificate, right access.Right) bool {
 }
 
 // isMember reports whether a certificate is for a member of the present view.
-func (d *Door) isMember(leaf *x509.Certificate) bool {
+func (d *Authorizer) isMember(leaf *x509.Certificate) bool {
 	if d.Members == nil {
 		return false
 	}
