@@ -24,14 +24,14 @@ import (
 )
 
 // leaveTimeout is how long the others may take to let the agent go, and rejoinTimeout to
-// take it back before it looks for its group anew, the pause of [pleach.Group.Rejoin] included.
+// take it back before it looks for its group again, the pause of [pleach.Group.Rejoin] included.
 const (
 	leaveTimeout  = 5 * time.Second
 	rejoinTimeout = 40 * time.Second
 	metaTimeout   = time.Minute
 )
 
-// Options are what an agent needs beside its settings.
+// Options are the parameters of an agent that are not settings.
 type Options struct {
 	// Load reads the settings, and reads them again when Reload says so.
 	Load   func() (*config.Config, error)
@@ -201,7 +201,7 @@ func (a *Agent) leave(g *pleach.Group) error {
 	return nil
 }
 
-// comeBack makes the agent a member again after the group has gone on without it.
+// comeBack makes the agent a member again after the group has removed it.
 func (a *Agent) comeBack(ctx context.Context, old *pleach.Group) (*pleach.Group, error) {
 	if errors.Is(old.Err(), pleach.ErrReplaced) {
 		return nil, errors.Join(old.Err(), old.Close())

@@ -20,8 +20,8 @@ import (
 
 // A file for a fleet crosses each long link once, in parts, to a delegate of each zone, which
 // copies it to the members there as pleach cp does. Each part asks how far the zone is. If the
-// delegate dies, the next one has nothing of the file yet and says so, and the parts begin anew;
-// members go on from what they have.
+// delegate dies, the next one has nothing of the file yet and answers so, and the parts begin again;
+// members continue from what they have.
 
 // filesFleetName is the name of requests to a zone that carry parts of a file.
 const filesFleetName = "agent/files"
@@ -169,7 +169,7 @@ type upload struct {
 	begun  bool
 	report zoneReport
 	life   context.Context
-	end    func() // ends the copy, if it goes on
+	end    func() // ends the copy, if it is running
 	idle   *time.Timer
 }
 

@@ -23,7 +23,7 @@ const fleetLogName = "agent/fleet-log"
 
 const (
 	maxZonesTold = 3 // zones that are asked for what was missed: those that were heard last
-	// A zone that has begun anew has not met the others yet. What they know is looked for again,
+	// A zone that has restarted from scratch has not met the others yet. What they know is looked for again,
 	// for a while.
 	lookAgain = 3 * time.Second
 	maxLooks  = 10

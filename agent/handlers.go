@@ -16,7 +16,7 @@ import (
 // pace. If it is too slow for the retention, it misses messages, and the log says so. A handler of a
 // topic resumes where it was when the agent is started again (handler_cursors.go).
 
-// drainTimeout is how long commands that run may go on when the agent ends.
+// drainTimeout is the time that running commands have to finish when the agent ends.
 const drainTimeout = 5 * time.Second
 
 // handlers are those of topics and events that run.
@@ -37,7 +37,7 @@ type handler struct {
 }
 
 // start starts the handlers that do not run yet, and stops those that are not wanted any
-// more. A handler that stays goes on where it is.
+// more. A handler that stays is not interrupted.
 func (h *handlers) start(ctx context.Context, a *Agent, wanted []config.Handler) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

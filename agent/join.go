@@ -49,7 +49,7 @@ func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {
 		case errors.Is(err, errSeedsChanged):
 			a.log.Info("seeds have changed", "before", seeds)
 		case c.TLSCert != "" && expired(err) && pause(ctx, discoverInterval):
-			a.log.Warn("a certificate has expired: the agent goes on when its file is replaced", "cause", err)
+			a.log.Warn("a certificate has expired: the agent continues when its file is replaced", "cause", err)
 		case !errors.As(err, &failed) || failed.Permanent:
 			return nil, err
 		}
@@ -138,7 +138,7 @@ func (a *Agent) watchSeeds(ctx context.Context, cancel context.CancelCauseFunc, 
 	}
 }
 
-// followSeeds resolves the seeds again while the group has no quorum: it may have gone on
+// followSeeds resolves the seeds again while the group has no quorum: it may have continued
 // without this agent, at other addresses.
 func (a *Agent) followSeeds(ctx context.Context, g *pleach.Group) {
 	c := a.config.Load()

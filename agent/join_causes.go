@@ -13,7 +13,7 @@ import (
 // Why an agent is not a member yet, its group tells in the log alone. So the agent reads along
 // while it joins, and commands that need the group say it, too.
 
-// maxCauses is how many members are remembered, and saidCauses how many are told.
+// maxCauses is the number of members that are remembered, and saidCauses the number in a text.
 const (
 	maxCauses  = 64
 	saidCauses = 3
@@ -26,7 +26,7 @@ type joinCauses struct {
 	members  map[string]string // why an address does not help, by address
 }
 
-// forget begins anew.
+// forget deletes all causes.
 func (j *joinCauses) forget() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -49,8 +49,8 @@ func (a *Agent) Delete(ctx context.Context, key string, version uint64) (*api.Ch
 	})
 }
 
-// Watch implements [api.Keys]. A watch outlives memberships: what has changed while the agent was
-// no member is told when it is one again.
+// Watch implements [api.Keys]. A watch outlives memberships: changes while the agent was not a
+// member are yielded when it is one again.
 func (a *Agent) Watch(ctx context.Context, w kv.Watch) (func(context.Context) iter.Seq[api.Change], error) {
 	if _, err := a.watchable(ctx); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 package agent
 
-// An agent is ready when a supervisor may go on to restart the next one: everything that the group
+// An agent is ready when a supervisor may restart the next one: everything that the group
 // keeps in memory is at this agent, too. Membership alone does not say that: keys, locks and messages
 // arrive later.
 

@@ -13,7 +13,7 @@ import (
 	"github.com/pleach-go/pleach/agent/config"
 )
 
-// reload reads the settings again when it is told to.
+// reload reads the settings again at each signal to reload.
 func (a *Agent) reload(ctx context.Context, server *api.Server) {
 	var r reloading
 	for {

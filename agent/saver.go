@@ -55,8 +55,8 @@ const (
 	recordSnapshot = 's'
 )
 
-// open reads what the journal in a directory has. A journal that does not work is told, and done
-// without.
+// open reads what the journal in a directory has. If the journal does not work, the agent logs that
+// and runs without it.
 func (s *saver) open(dir string, bytes int) error {
 	j, err := journal.Open(filepath.Join(dir, "messages"), int64(bytes))
 	switch {
@@ -160,7 +160,7 @@ func (s *saver) saveView(v backfill.View) {
 func (s *saver) saveSnapshot() { s.save(append([]byte{recordSnapshot}, s.snapshot()...)) }
 
 // save writes records to the journal. After an error it waits for a while before it tries
-// again: the agent goes on without.
+// again: the agent runs without it meanwhile.
 func (s *saver) save(records ...[]byte) {
 	if s.journal == nil || s.saveError() != nil && time.Since(s.failedAt) < saveAgain {
 		return

@@ -19,7 +19,7 @@ import (
 // When a membership begins, what was missed comes first (fill.go, fleet_fill.go); what arrives
 // meanwhile waits.
 
-// arrivalBytes is what an arrival takes beside its data, about.
+// arrivalBytes is the approximate memory of an arrival without its data.
 const arrivalBytes = 256
 
 // store is the log of messages and what fills it.

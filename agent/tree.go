@@ -17,7 +17,7 @@ func (a *Agent) Tree() (*api.Tree, error) {
 }
 
 // treeOf lays the tree of this member over a view as the stream protocol does: the children
-// of a hole, and of a member that is fed around, take its position.
+// of a hole, and of a bypassed member, take its position.
 func treeOf(view pleach.View, s pleach.Status) (*api.Tree, error) {
 	tree, err := topology.New(topology.Shape{}, topology.Interleaved, protocol.Rank(view.Slots), protocol.Rank(s.Rank))
 	if err != nil {

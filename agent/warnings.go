@@ -20,9 +20,9 @@ import (
 
 const (
 	warningInterval = time.Second
-	// A certificate is told from expiryNotice before its end.
+	// Warnings about a certificate begin expiryNotice before its end.
 	expiryNotice = 7 * 24 * time.Hour
-	// A disk is told when less than both is left: a share of it, and as many bytes.
+	// Warnings about a disk begin when less than both is left: one part in diskShare, and diskBytes.
 	diskShare = 20
 	diskBytes = 64 << 20
 	// A member flaps that has gone so often within so short a time.

@@ -32,7 +32,7 @@ type Assignment struct {
 	// nil: there is none.
 	Secret []byte
 	// Respawned says that the process takes the place of a dead one of its rank, in a
-	// job that goes on: the launcher has set PLEACH_REPLACEMENT.
+	// running job: the launcher has set PLEACH_REPLACEMENT.
 	Respawned bool
 
 	// listenFD is an inherited socket that listens at this process's address; 0

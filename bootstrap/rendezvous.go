@@ -128,7 +128,7 @@ func (a *Assignment) meet(ctx context.Context) ([]string, error) {
 	}
 	during, end := context.WithCancel(ctx)
 	defer end()
-	if deadline, ok := ctx.Deadline(); ok { // those that wait as long as rank 0 are still there to be told
+	if deadline, ok := ctx.Deadline(); ok { // processes that wait as long as rank 0 still receive its answer
 		var stop context.CancelFunc
 		during, stop = context.WithTimeout(during, time.Until(deadline)*9/10)
 		defer stop()

@@ -12,7 +12,7 @@ import (
 // virtual time-counter, so that all the (colored) nodes stop sending new
 // messages at time T" (Corrected Gossip §III-A).
 //
-// It promises nothing by itself; with a long enough T all are colored with high
+// It promises nothing without correction; with a long enough T all are colored with high
 // probability, dead or not. Correction makes it certain.
 type Gossip struct {
 	// Until is T: no send starts at or after it.

@@ -2,7 +2,7 @@ package broadcast
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Body is what a broadcast's messages carry beside the payload, which belongs
+// Body is the content of a broadcast's messages except the payload, which belongs
 // to the driver. It is kept small: a simulated broadcast on a million processes
 // has millions of bodies in flight.
 type Body struct {

@@ -48,7 +48,7 @@ func (p *Process) distance(s side, r protocol.Rank) distance {
 // circle is the distance all around the ring.
 func (p *Plan) circle() distance { return distance(p.ring.Size) }
 
-// reach returns how far correction may go on side s before it meets the end of
+// reach returns the longest distance that correction may cover on side s before it meets the end of
 // a line; on a ring there is none, and a full circle is the bound.
 func (p *Process) reach(s side) distance {
 	switch {

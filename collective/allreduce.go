@@ -10,7 +10,7 @@ import (
 // to all. All inputs have the same length.
 //
 // More than 4 MiB of numbers are combined in parts, so that a process needs little memory
-// beside its input and the result. Each part counts as a call. Calls made through [Comm.Reserve]
+// in addition to its input and the result. Each part counts as a call. Calls made through [Comm.Reserve]
 // and those with [Takeover] are not made in parts, and keep about twice the input in the log.
 func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
 	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.signatureName())}

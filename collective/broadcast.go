@@ -121,7 +121,7 @@ func receiveChain(t *engine.Task, root int, length uint64, take func([]byte) err
 		}
 		at += uint64(len(p.Bytes))
 		if at > length || len(p.Bytes) == 0 {
-			return fmt.Errorf("%w: a broadcast goes on for %d bytes of %d", engine.ErrMessage, at, length)
+			return fmt.Errorf("%w: a broadcast of %[3]d bytes continues at byte %[2]d", engine.ErrMessage, at, length)
 		}
 		if next := (t.ID + 1) % t.N; next != root {
 			if err := t.SendPayload(next, step, p); err != nil {

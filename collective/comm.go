@@ -60,7 +60,7 @@ func (c Comm) Tasks() []int { return core(c).Tasks() }
 // A process that was removed from the view may not know it yet, and may still write. So a
 // program passes the token with each write, and the storage refuses a write whose token is
 // lower than one that it has seen for the task. It has to compare and write in one step. The
-// token and the ownership belong together; ask for both anew before each write.
+// token and the ownership belong together; ask for both again before each write.
 func (c Comm) FencingToken(task int) (token uint64, owned bool) {
 	return core(c).FencingToken(task)
 }

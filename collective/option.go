@@ -33,8 +33,8 @@ func Report() Option {
 // processes; each dead process's input is in it or not. The root must live; that of an
 // Allreduce is task 0. The operator must be commutative, unless the root is 0.
 //
-// No agreement on the dead is needed. A process that waits for another one's message goes
-// on without it when the connection is lost. A process that is silent, because it is stopped
+// No agreement on the dead is needed. A process that waits for another one's message continues
+// without it when the connection is lost. A process that is unresponsive, because it is stopped
 // or cut off, is asked: if it does not answer within a few times what answers take, 16 ms at
 // least and half a second at most, it is left out, and later calls do not wait for it until it
 // makes calls again. A process that answers and does not come is left out after 2 s. So a

@@ -8,7 +8,7 @@ import (
 
 // Shrink derives a communicator of the surviving processes, agreed on by all of them.
 // Their ranks are 0 to n-1 in the old order ([Comm.WorldRank] returns the old ones), each
-// owns one task, and calls are numbered anew. A process that dies during Shrink may be a
+// owns one task, and the numbers of calls start again at 0. A process that dies during Shrink may be a
 // member of the new communicator, and has failed there.
 //
 // Shrink is MPI_Comm_shrink of ULFM. Like [Agree] it has to be called by all survivors,

@@ -53,7 +53,7 @@ type KeyRotator interface {
 	SetKeys(keys [][]byte)
 }
 
-// Renewer is a Detector that can be made anew with the same configuration, for the
+// Renewer is a Detector that can be created again with the same configuration, for the
 // membership of a process that rejoins its group.
 type Renewer interface {
 	Renew() Detector

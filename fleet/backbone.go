@@ -33,7 +33,7 @@ const (
 	quorumTimeout  = 3 * time.Second
 	createDelay    = 5 * time.Second        // after which a lead that finds no backbone begins one
 	searchInterval = 2 * time.Second        // for zones that are missing
-	maxSeeds       = 8                      // members of the backbone that a delegate is told of before it joins
+	maxSeeds       = 8                      // seeds of the backbone that a delegate gets before it joins
 	maxFound       = 3                      // times that a smaller backbone is found before it is entered
 	enterDelay     = 100 * time.Millisecond // the first; it doubles
 )
@@ -76,8 +76,8 @@ func (f *Fleet) delegate() bool {
 }
 
 // enterBackbone joins the backbone, or begins one if there is none. It returns nil if this
-// process is no delegate any more. The lead looks for the backbone in other zones; the
-// other delegates follow the lead, unless it does not get on. So one process of each zone
+// process is no longer a delegate. The lead looks for the backbone in other zones; the
+// other delegates follow the lead, unless it makes no progress. So one process of each zone
 // asks around.
 func (f *Fleet) enterBackbone(seeds []string) *pleach.Group {
 	c := f.config.Backbone

@@ -37,8 +37,8 @@ type Config struct {
 	// use the same.
 	Delegates int
 	// KeepBytes is how much a member keeps of the last messages of the fleet, for zones that
-	// were cut off and for delegates that take over, beside those of its own zone that
-	// another one lacks. If zero, 16 MiB. Half of it, divided by the number of members of
+	// were cut off and for delegates that take over. Messages of its own zone that another
+	// zone lacks are not counted. If zero, 16 MiB. Half of it, divided by the number of members of
 	// the zone, is how much of a process's messages may be on its way to other zones;
 	// Broadcast blocks beyond it, but not for less than 64 KiB.
 	KeepBytes int

@@ -10,7 +10,7 @@
 // longest, three of them, are its delegates: they are members of a second ordinary group,
 // too, the backbone. One of them, the lead, sends the broadcasts of its zone to one
 // delegate of each other zone, so that a message crosses each long link once. If it dies
-// or gets stuck, the next one goes on where it was.
+// or gets stuck, the next one continues where it was.
 //
 // Messages of one process arrive once and in order, in all zones. A zone that was cut off
 // gets what it has missed when it is back, from the logs of the others (Config.KeepBytes),

@@ -236,7 +236,7 @@ func (f *Fleet) step(input func(now relay.Time)) {
 		f.timer.Reset(max(time.Duration(d-f.now()), time.Millisecond))
 	}
 	if f.waiting > 0 && f.open() {
-		give(f.window)
+		signal(f.window)
 	}
 }
 
@@ -357,7 +357,7 @@ func (f *Fleet) watchZone() {
 			f.machine.SetZone(now, delegates, f.zone.Rank())
 			f.machine.SetSummary(now, relay.Summary{Zone: f.config.Zone, Members: len(order), View: v.Number, Healthy: v.Err == nil})
 		})
-		give(f.promoted)
+		signal(f.promoted)
 	}
 	f.end(f.zone.Err())
 }

@@ -40,7 +40,7 @@ func (l *lane) next(room []byte) []byte {
 
 // send sends a frame to another delegate. It does not wait: a delegate that does not
 // receive must not delay what others get. A frame that cannot be sent, because too much
-// waits before it or there is no quorum, is dropped, and the machine is told. The caller
+// waits before it or there is no quorum, is dropped and reported to the machine. The caller
 // holds the fleet's lock.
 func (s *session) send(a relay.Send) {
 	rank := a.Peer.Rank
@@ -61,7 +61,7 @@ func (s *session) send(a relay.Send) {
 		return
 	}
 	q.add(a.Frame)
-	give(l.news)
+	signal(l.news)
 }
 
 // carry sends what waits for a delegate, as much as there is together.

@@ -31,7 +31,7 @@ type Position struct {
 // Before returns the positions at which this process has joined: Messages yields what follows
 // them, and other members have what a log of an earlier start of this process lacks before
 // them. Of a member that is not in them, Messages yields all or, if its zone was met later, what
-// follows that. The first member of a zone that has begun anew has none.
+// follows that. The first member of a zone that has restarted from scratch has none.
 func (f *Fleet) Before() []Position {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,8 +43,8 @@ func (f *Fleet) Before() []Position {
 }
 
 // Born tells the lives of this process's zone apart. It is the same at all members of the zone. It
-// is another one, by the clock of the first member a later one, when the zone begins anew after all
-// of its members have died.
+// is another one, by the clock of the first member a later one, when the zone restarts from scratch
+// after all of its members have died.
 func (f *Fleet) Born() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +107,7 @@ func (f *Fleet) roomInInbox() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waiting > 0 && f.open() {
-		give(f.window)
+		signal(f.window)
 	}
 }
 

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// What processes that are no members of a zone can see of it is in the meta of its members:
-// what the program tells about itself and, of a delegate, one word more, by which other
-// zones find the backbone.
+// Processes outside a zone see the meta of its members: the meta of the program and, for a
+// delegate, one more word, by which other zones find the backbone.
 
 // metaWord begins the word.
 const metaWord = "backbone="

@@ -93,7 +93,7 @@ func (q *queue[T]) take() (item T) {
 	item = q.items.Pop()
 	q.items.Trim(maxIdle)
 	q.bytes -= q.size(item)
-	give(q.less)
+	signal(q.less)
 	return item
 }
 
@@ -113,11 +113,11 @@ func (q *queue[T]) room() {
 			return
 		}
 	}
-	give(q.less) // another producer may wait
+	signal(q.less) // another producer may wait
 }
 
-// give gives a sign, unless one is there already.
-func give(sign chan<- struct{}) {
+// signal wakes the receiver of a channel, unless a signal is pending.
+func signal(sign chan<- struct{}) {
 	select {
 	case sign <- struct{}{}:
 	default:

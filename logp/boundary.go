@@ -2,7 +2,7 @@ package logp
 
 import "math/bits"
 
-// boundaryProcess is a process beside a gap that is not done at the end of its
+// boundaryProcess is a process next to a gap that is not done at the end of its
 // script.
 type boundaryProcess struct {
 	progress
@@ -10,7 +10,7 @@ type boundaryProcess struct {
 	late     bool // its message of the reaction has to wait
 }
 
-// boundary simulates the processes beside gaps: they are few, and their messages are
+// boundary simulates the processes next to gaps: they are few, and their messages are
 // followed one by one.
 type boundary struct {
 	scripted  [maxScripted][]sendEvent // scripted sends by slot, from lag on, in order of rank

@@ -25,7 +25,7 @@ type Overload struct {
 
 // Slow returns the machines of a run as they are on overloaded processes. The simulator
 // itself knows nothing of it: a slow process handles a message later than it is
-// received, and goes on later than its port is free. Coloring latency counts a message
+// received, and continues later than its port is free. Coloring latency counts a message
 // that waits to be handled as received.
 func Slow[B any](machines []protocol.Machine[B], o Overload) []protocol.Machine[B] {
 	if o.Stretch <= 1 && o.Lateness <= 0 {

@@ -38,7 +38,7 @@ func (p Params) check() error {
 const (
 	// MaxSize is the largest number of processes.
 	MaxSize = math.MaxInt32
-	// MaxTime is when a run that does not end by itself is ended.
+	// MaxTime is the time at which a run that has not finished is stopped.
 	MaxTime = 1 << 29
 	// MaxHop is the longest time one message may take, 2o + L.
 	MaxHop = 1 << 16
@@ -52,8 +52,8 @@ var ErrEndless = errors.New("logp: the operation does not end")
 // use.
 type Simulator[B any] struct {
 	params Params
-	// Trace, if set, is called for every event in order of time; only that a
-	// message was lost is told one overhead after it arrived.
+	// Trace, if set, is called for every event in order of time; except the
+	// loss of a message, which is reported one overhead after its arrival.
 	Trace func(Event)
 	// Initiators, if set, are the only machines asked at time 0; all others wait
 	// for their first message. It saves asking a million processes of a

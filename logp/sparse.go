@@ -11,13 +11,13 @@ import (
 // correction and processes that are dead from the start. It shows what
 // [Simulator] shows with the machines of package broadcast, figure by figure,
 // for a small part of the work and memory: a bit or two for every process, and
-// time for those beside gaps.
+// time for those next to gaps.
 //
 // It rests on three facts. A dead process leaves exactly its descendants
 // uncolored, and in an interleaved tree they are found 64 at a time ([Lineage]).
 // All processes that correct do the same in the same slots until messages of others
 // arrive, and a process with two colored neighbors is then done ([lockstep]). The
-// rest, a process or two beside every gap, is followed message by message
+// rest, a process or two next to every gap, is followed message by message
 // ([boundary]).
 //
 // A group too large to be simulated at once is cut into pieces that overlap

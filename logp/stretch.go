@@ -73,7 +73,7 @@ func (s *stretch) findUncolored() {
 }
 
 // sendAll has all colored processes, or those that react, send in one slot. There are
-// so many senders in the core; messages into the core may also come from beside it.
+// so many senders in the core; messages into the core may also come from its neighbors.
 func (s *stretch) sendAll(slot int, b sendOffset, all bool, senders int) {
 	for w := s.first >> 6; w<<6 < s.last; w++ {
 		if open := s.uncolored.words[w]; open != 0 {

@@ -50,7 +50,7 @@ func (c *Config) check() error {
 	}{
 		{"Group.OnMessage", c.Group.OnMessage != nil, "must be nil: receive by Messages"},
 		{"Group.Static", c.Group.Static, "must be false: an order needs views"},
-		{"Group.AllowMinority", c.Group.AllowMinority, "must be false: both sides of a partition would go on"},
+		{"Group.AllowMinority", c.Group.AllowMinority, "must be false: both sides of a partition would continue the order"},
 		{"Group.Transport", c.Group.Network.Transport != nil, "must be nil: processes join over TCP"},
 		{"Group.Limits.Overflow", c.Group.Limits.Overflow != pleach.Block, "must be Block: an order has no holes"},
 		{"Group.Recovery.DataDir", c.Safe && c.Group.Recovery.DataDir != "", "must be empty: a vote that outlives the messages could begin a view without them"},

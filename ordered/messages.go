@@ -49,7 +49,7 @@ func (d *delivery) result() (Message, error) {
 // are missing, unless Config.Group.State has them. Broadcasts of this process that it had not received
 // itself may or may not be among them.
 //
-// The order goes on by what programs receive: a program that does not receive throttles the
+// The order advances as programs receive: a program that does not receive throttles the
 // others, and leaves the group after Limits.SlowTimeout. So one goroutine receives and others
 // broadcast.
 func (o *Order) Messages(ctx context.Context) iter.Seq2[Message, error] {

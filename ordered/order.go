@@ -125,7 +125,7 @@ func (o *Order) start() {
 // firstIncarnation is that of the members that have begun a group.
 const firstIncarnation = 1
 
-// enter begins the part of this process in the order anew, as a member.
+// enter restarts this process's part in the order, as a member.
 func (o *Order) enter(self sequencer.Member) {
 	batch, _ := o.config.limits()
 	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: o.config.Safe, MaxBatch: batch})

@@ -52,7 +52,7 @@ type SharedConfig struct {
 // The member with the lowest rank leads. Members that take no part count for the majority of
 // Safe, and while one of them has the lowest rank, messages wait.
 //
-// With Config.Recovery.DataDir, a group goes on after a majority of its members was started again at
+// With Config.Recovery.DataDir, a group recovers after a majority of its members has restarted at
 // once. Messages may be missing then that only those had, Safe or not.
 type Shared struct {
 	config SharedConfig

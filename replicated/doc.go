@@ -1,7 +1,7 @@
 // Package replicated keeps state machines the same on all members of a group.
 //
 // It survives the death of any minority of the members, one after the other down to the last
-// two, and partitions, of which the side with a majority goes on; it does not survive the death
+// two, and partitions, of which the side with a majority continues; it does not survive the death
 // of a majority at once, or of all members: the state is in memory only.
 //
 //	replica, err := replicated.Join(ctx, replicated.Config{

@@ -17,7 +17,7 @@ const maxPending = 1024
 
 // ErrForgotten is returned by Propose and Read if the group has forgotten this process, because
 // more than 1,024 others have proposed since it last did. It is not known whether the command was
-// applied. The next call begins anew.
+// applied. The next call uses a new ID.
 var ErrForgotten = errors.New("replicated: the group has forgotten this process")
 
 // ErrNoMachine is returned by Propose for a name that Config.Machines does not have.
@@ -60,7 +60,7 @@ func (p *proposal) abandon(err error) error {
 // and returns the result of its Apply in this process. The caller may reuse command, and must not
 // change the result.
 //
-// Propose blocks until this process has applied the command, also while there is no quorum: the
+// Propose blocks until this process has applied the command, even while there is no quorum: the
 // error is [pleach.ErrNoQuorum] as well as that of ctx if ctx ends meanwhile. If ctx ends first, or this process is no longer a member, the command may be applied or not. It
 // is applied once at most in any case.
 func (r *Replica) Propose(ctx context.Context, machine string, command []byte) ([]byte, error) {

@@ -37,8 +37,8 @@ type Machine interface {
 // Config configures [Join].
 type Config struct {
 	// Group is the config of the group, as that of [ordered.Config]. Its State must be nil:
-	// the machines are the state. With Rejoin, a process that was removed goes on by itself:
-	// calls that wait then return when it is back.
+	// the machines are the state. With Rejoin, a process that was removed rejoins
+	// automatically: waiting calls return when it is back.
 	Group pleach.Config
 	// Machines are the state machines, by names of 1 to 255 bytes. All members have the same.
 	Machines map[string]Machine

@@ -38,8 +38,8 @@ type Result struct {
 // Equal reports whether the output has the records of the input, but those that were dropped.
 func (r *Result) Equal() bool { return r.Input == r.Output.plus(r.Dropped) }
 
-// ErrUnequal is returned by [Run] when the output has not the records of the input.
-var ErrUnequal = errors.New("samplesort: the output has not the records of the input")
+// ErrUnequal is returned by [Run] when the output does not contain the records of the input.
+var ErrUnequal = errors.New("samplesort: the output does not contain the records of the input")
 
 // World is the processes that sort: a [*github.com/pleach-go/pleach.World] or a
 // [collective.Comm].

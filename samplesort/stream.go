@@ -13,7 +13,7 @@ import (
 )
 
 // Stream returns what the process of rank 0 reads as an input. It can be read only once, and is
-// needed again when a process dies, so it is first written to a file beside the output. If rank
+// needed again when a process dies, so it is first written to a file next to the output. If rank
 // 0 dies before that, the job fails.
 func Stream(r io.Reader) Input { return &stream{reader: r} }
 

@@ -128,7 +128,7 @@ func (s *Shards) carryOut() {
 	signal(s.outgoing)
 }
 
-// endWork ends the contexts of work that must not go on.
+// endWork cancels the contexts of work that must end.
 func (s *Shards) endWork(a *handoff.Actions) {
 	for _, item := range a.Stop {
 		if o := s.owned[item.Partition]; o != nil && o.Token == item.Token {

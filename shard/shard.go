@@ -241,8 +241,8 @@ func (s *Shards) Leave(ctx context.Context) (err error) {
 	return err
 }
 
-// idle reports whether nothing is left to hand over or to tell. A process that is no member
-// can tell nobody.
+// idle reports whether nothing is left to hand over or to send. A process that is not a member
+// has nothing to send.
 func (s *Shards) idle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func produceParts(ctx context.Context, r *runner, task, stage int, query string,
 }
 
 // ahead begins to make the inputs of tasks that this process has taken over in an earlier
-// stage. They are made beside that of its own task, so that the other processes do not wait
+// stage. They are made at the same time as that of its own task, so that the other processes do not wait
 // for one after the other. It returns the function that makes inputs, which knows of them.
 func ahead[In any](ctx context.Context, r *runner, input func(context.Context, int) (In, error)) func(context.Context, int) (In, error) {
 	type begun struct {

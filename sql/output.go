@@ -148,7 +148,7 @@ func writeFile(ctx context.Context, c *duck.Conn, query, dir, name string) (rows
 	return rows, os.Rename(file, filepath.Join(dir, name))
 }
 
-// completeOutput marks a directory as complete, or removes what is left beside a file.
+// completeOutput marks a directory as complete, or removes temporary files next to a file.
 func (r *runner) completeOutput() error {
 	if dir := r.job.dir(); dir != "" {
 		return r.markOutput(dir)

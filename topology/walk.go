@@ -38,7 +38,7 @@ func FinishTime(t Tree, l, o protocol.Time) protocol.Time {
 		t = moved.Tree
 	}
 	// In-order trees are cheap to traverse from the root, but each question about
-	// a rank descends from the root anew.
+	// a rank starts again at the root.
 	if t, ok := t.(interface {
 		finishTime(l, o protocol.Time) protocol.Time
 	}); ok {

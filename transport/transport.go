@@ -74,7 +74,7 @@ type AddressBook interface {
 	SetPeer(rank protocol.Rank, address string)
 }
 
-// View is what a [Roster] is told of a view.
+// View is the part of a view that a [Roster] needs.
 type View struct {
 	Number uint64
 	// Version is the protocol version of the group. If zero, the highest that this build
@@ -100,7 +100,7 @@ type Member struct {
 	Incarnation, Nonce uint64
 }
 
-// Roster is a Transport that is told which process has which rank. It accepts no other
+// Roster is a Transport that knows the process of each rank, by SetView. It accepts no other
 // process as a member of the view, whatever incarnation that claims.
 type Roster interface {
 	// SetView sets the view, for the first time before Start, when the view also has
@@ -111,7 +111,7 @@ type Roster interface {
 	SetView(v View)
 }
 
-// Program is what a Handler's frames are for in the end: code that may take any time.
+// Program is the code that eventually handles the frames of a Handler. It may take any time.
 type Program interface {
 	// Pending reports whether Dispatch has something to do.
 	Pending() bool

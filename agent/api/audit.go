@@ -42,7 +42,7 @@ const (
 	auditLines       = 3
 	// auditInterval is how often what is not worth a line is counted in one.
 	auditInterval = 10 * time.Second
-	// auditClients bounds the clients that are told apart in an interval, and maxAuditText a field.
+	// auditClients bounds the clients that are distinguished in an interval, and maxAuditText a field.
 	auditClients = 8
 	maxAuditText = 200
 )

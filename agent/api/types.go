@@ -255,7 +255,7 @@ type Views struct {
 }
 
 // Tree is the tree along which the broadcasts of this agent travel, as far as the agent knows:
-// a member that is down for another one is fed around by that one alone.
+// a member that is down for one other member is bypassed by that one alone.
 type Tree struct {
 	View uint64 `json:"view"`
 	Root int    `json:"root"` // the rank of this agent

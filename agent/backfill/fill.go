@@ -19,7 +19,7 @@ type Request struct {
 	// Messages and Bytes are how much the agent that asks retains.
 	Messages int `json:"max_messages"`
 	Bytes    int `json:"max_bytes"`
-	// After is where a page goes on, or 0 for the first one.
+	// After is where a page continues, or 0 for the first one.
 	After uint64 `json:"after"`
 }
 
@@ -73,7 +73,7 @@ type Fill struct {
 	limits     retention.Limits
 	complete   bool // one knows all that was sent
 	newcomer   bool // one was a member before this agent came back, and not together with it
-	// others is how many members the last view of this agent had beside it, and held how many
+	// others is how many other members the last view of this agent had, and held how many
 	// of them have answered that know all until they were away.
 	others, held int
 

@@ -19,8 +19,8 @@ type FleetRequest struct {
 	// Messages and Bytes are how much the agent that asks retains.
 	Messages int `json:"max_messages"`
 	Bytes    int `json:"max_bytes"`
-	// After is where a page of Log goes on. A zone may answer by another agent, whose log is
-	// another one: its pages begin anew.
+	// After is where a page of Log continues. A zone may answer by another agent, which has
+	// another log: its pages begin again at the first.
 	Log   string `json:"log,omitempty"`
 	After uint64 `json:"after,omitempty"`
 }

@@ -35,7 +35,7 @@ type Hole struct {
 	Last  uint64 `json:"last"`
 }
 
-// maxOrigins is how many origins an agent remembers beside those that its fleet still knows.
+// maxOrigins is how many origins an agent remembers that its fleet does not know any longer.
 const maxOrigins = 1 << 14
 
 // OriginsState is what an agent has of its fleet, as its files have it.
@@ -105,7 +105,7 @@ func (o *Origins) Before(s Sent, lost uint64) Hole {
 // follows some positions. It returns how to fill what the agent lacks before them, or nil if that
 // is nothing. A fleet that it enters for the first time begins there.
 //
-// A zone that has begun anew may not have met the others yet: its positions are not all, and the
+// A zone that has restarted from scratch may not have met the others yet: its positions are not all, and the
 // agent lacks what others know beyond its own.
 func (o *Origins) Enter(fleet string, born uint64, before []Sent, limits retention.Limits) *FleetFill {
 	if o.fleet != fleet {

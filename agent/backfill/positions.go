@@ -1,5 +1,5 @@
-// Package backfill decides what an agent has missed while it was no member, which agents it
-// asks for that, and what cannot be had any more. It does no I/O (ADR 70).
+// Package backfill decides what an agent has missed while it was not a member, which agents
+// it asks for that, and which messages are no longer available. It does no I/O (ADR 70).
 //
 // All members of a view receive the same broadcasts of each member in it, in the same order
 // (view synchrony), so the view, the rank of the sender and a count name a broadcast at every

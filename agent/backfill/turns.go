@@ -67,7 +67,7 @@ func (t *turns[T]) Failed(now time.Duration, gone bool) bool {
 	return true
 }
 
-// Pass goes on with the next agent. The one that was asked has answered, or keeps no log.
+// Pass continues with the next agent. The one that was asked has answered, or keeps no log.
 func (t *turns[T]) Pass() {
 	t.answered++
 	delete(t.failed, t.queue[0])

@@ -44,7 +44,7 @@ func Run(root *cobra.Command) int {
 	return ExitCode(err)
 }
 
-// Exit codes beside 0. A script can tell a typing error from work that failed.
+// Exit codes other than 0. A script can tell a typing error from work that failed.
 const (
 	ExitFailure     = 1
 	ExitUsage       = 2

@@ -51,8 +51,8 @@ const (
 	waitDelay = 2 * time.Second
 )
 
-// Run runs a command until ctx ends, with an input and variables beside those of this
-// process, and returns its standard output. An error has the end of its standard error.
+// Run runs a command until ctx ends, with an input and variables in addition to those
+// of this process, and returns its standard output. An error has the end of its standard error.
 func (l Line) Run(ctx context.Context, input []byte, variables ...string) ([]byte, error) {
 	args := l.args
 	switch {

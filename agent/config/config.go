@@ -23,7 +23,7 @@ import (
 	"github.com/pleach-go/pleach/internal/driver/admission"
 )
 
-// Config is what an agent is told.
+// Config has the settings of an agent.
 type Config struct {
 	// The group, and this member of it, as in [pleach.Config].
 	Group         string   `yaml:"group"`

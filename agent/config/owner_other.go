@@ -4,5 +4,5 @@ package config
 
 import "io/fs"
 
-// belongsTo cannot be told here: each user has temporary files of their own.
+// belongsTo always returns true: on these systems, each user has a separate temporary directory.
 func belongsTo(fs.FileInfo, int) bool { return true }

@@ -106,7 +106,7 @@ func (j *Journal) Read(snapshot, record func([]byte) error) error {
 	return failed
 }
 
-// Resume goes on in the last segment, after Read. It returns false if that is full, damaged for
+// Resume continues the last segment, after Read. It returns false if that is full, damaged for
 // good, or not there: then a segment has to be begun.
 func (j *Journal) Resume() bool {
 	j.end()

@@ -101,5 +101,5 @@ const (
 )
 
 // Floor is what new versions and fencing tokens are not below: the time of day in milliseconds.
-// So they go on rising when all agents were started again and have forgotten the last ones.
+// So they keep rising when all agents have restarted and have forgotten the last ones.
 func Floor() uint64 { return uint64(time.Now().UnixMilli()) }

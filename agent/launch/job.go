@@ -25,7 +25,7 @@ type Job struct {
 	// Faults are injected at their times or lines. They are in order of time: see
 	// [Schedule].
 	Faults []Fault
-	// Respawn starts a process that a signal or a panic has ended anew, under its rank.
+	// Respawn restarts a process that a signal or a panic has ended, under its rank.
 	Respawn bool
 	// Strict counts every process that failed, even if the others have completed the job
 	// without it.
@@ -57,7 +57,7 @@ func (e *OpenFilesError) Error() string {
 type InterruptedError struct{ Signal os.Signal }
 
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("all processes were told to end (%v)", e.Signal)
+	return fmt.Sprintf("all processes were asked to end (%v)", e.Signal)
 }
 
 // running is a job that runs. One goroutine owns it, and everything that happens

@@ -2,7 +2,7 @@ package launch
 
 // A job on several hosts has an end on each of them: this program again, started by ssh. It
 // opens the sockets of its ranks on ports that are free there, and starts their processes
-// when it has been told the addresses of all. What both ends say goes over the standard
+// when it has received the addresses of all. What both ends say goes over the standard
 // streams of ssh, the environment included: arguments can be seen by all users of a host.
 
 import (

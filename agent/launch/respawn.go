@@ -31,7 +31,7 @@ func (r *running) forgiveLate(outcomes []Outcome) {
 	}
 }
 
-// respawn starts a process anew that has died while others live. A process that exits with
+// respawn restarts a process that has died while others live. A process that exits with
 // another code has decided to.
 func (r *running) respawn(p *rankProcess, o Outcome) bool {
 	e := p.exit()

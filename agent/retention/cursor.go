@@ -61,8 +61,8 @@ type Cursor struct {
 	next    uint64 // the number of the message to look at next
 	seen    uint64 // of the counter of the filter
 	atMost  bool
-	missing *Missed // to be told first
-	gaps    uint64  // the number of the last gap that was told and is no longer retained
+	missing *Missed // to be reported first
+	gaps    uint64  // the number of the last gap that was reported and is no longer retained
 }
 
 // FromOldest is the ID with which a subscriber begins at the oldest message retained.
@@ -199,7 +199,7 @@ func (c *Cursor) catchUp() *Missed {
 	behind, dropped := l.first-c.next, c.counter().dropped
 	for i := range l.gaps {
 		if l.gaps[i].number >= c.next {
-			behind-- // it is no message, and was told
+			behind-- // it is not a message, and was reported
 		}
 	}
 	c.next = l.first

@@ -12,7 +12,7 @@ type Epoch struct {
 	First uint64 `json:"first"`
 }
 
-// maxEpochs is how many epochs are known beside those that retained messages are of. A subscriber
+// maxEpochs is the number of known epochs that have no retained messages. A subscriber
 // from before them has an ID that says nothing, and all retained messages are newer than the ID.
 const maxEpochs = 64
 

@@ -1,6 +1,6 @@
-// Package retain keeps the last messages of an agent in memory. A subscriber reads them at
-// its own pace, and may come back later: it gets everything that is still retained, and is
-// told how many messages it has missed beyond that. So a slow subscriber costs no memory and
+// Package retention keeps the last messages of an agent in memory. A subscriber reads them at
+// its own pace, and may come back later: it gets everything that is still retained, and the
+// number of messages that it has missed beyond that. So a slow subscriber costs no memory and
 // blocks neither the group nor another subscriber.
 package retention
 
@@ -52,7 +52,7 @@ type Limits struct {
 	Topics int
 }
 
-// overhead is what a message takes beside its data and topic, about.
+// overhead is the approximate memory of a message without its data and topic.
 const overhead = 160
 
 // Log retains messages. Its methods may be called by several goroutines.
@@ -71,7 +71,7 @@ type Log struct {
 	gaps     []gap   // the last ones that are no longer retained
 }
 
-// gap is a gap that is no longer retained: subscribers are told of it all the same.
+// gap is a gap that is no longer retained, but still reported to subscribers.
 type gap struct {
 	number  uint64
 	message Message

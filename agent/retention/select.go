@@ -3,7 +3,7 @@ package retention
 // What another agent has missed, it gets from this log.
 
 // Select calls take with the messages from a number on for which want returns true, until take
-// returns false. It returns the number to go on with, or 0 if there are no more. From 0 on are
+// returns false. It returns the number to continue with, or 0 if there are no more. From 0 on are
 // the last of them that another log retains.
 func (l *Log) Select(from uint64, limits Limits, want func(*Message) bool, take func(*Message) bool) (next uint64) {
 	l.mu.Lock()

@@ -78,8 +78,8 @@ func (s *Service) CopyFile(ctx context.Context, name, dir string, report func(Pr
 // group; members that join it get the file, too. Report, if it is not nil, is called from
 // time to time.
 //
-// The result tells what has become of each member, also after an error. If ctx ends, members
-// keep the chunks that they have, and a later Copy of the same file goes on from there.
+// The result tells what has become of each member, even after an error. If ctx ends, members
+// keep the chunks that they have, and a later Copy of the same file continues from there.
 func (s *Service) Copy(ctx context.Context, f File, dir string, report func(Progress)) (Result, error) {
 	src, err := newSource(ctx, f, dir, s.group.Self().Incarnation, cmp.Or(s.chunk, chunkSize(f.Size)))
 	if err != nil {

@@ -11,8 +11,8 @@
 //   - service.go is what both share: messages that arrive, and requests.
 //   - manifest.go and message.go are what travels.
 //
-// A receiver writes to a file beside the target and renames it when every chunk is there
-// and on the disk. A chunk that is there was verified. A copy that was interrupted goes on
+// A receiver writes to a file next to the target and renames it when every chunk is there
+// and on the disk. A chunk that is there was verified. A copy that was interrupted continues
 // where it ended: the chunks of the partial file are verified again, and only the others
 // travel. Views tell the sender which members have died, so that it does not wait for
 // them, and which have joined.

@@ -24,7 +24,7 @@ func parseName(name string) (protocol.Rank, uint64, error) {
 	rank, err1 := strconv.ParseInt(before, 10, 64)
 	incarnation, err2 := strconv.ParseUint(after, 10, 64)
 	if err1 != nil || err2 != nil || rank < 0 || incarnation == 0 || nodeName(protocol.Rank(rank), incarnation) != name {
-		return protocol.NoRank, 0, fmt.Errorf("node %.64q is no member: want rank@incarnation", name)
+		return protocol.NoRank, 0, fmt.Errorf("node %.64q is not a member: want rank@incarnation", name)
 	}
 	return protocol.Rank(rank), incarnation, nil
 }

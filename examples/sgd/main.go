@@ -136,7 +136,7 @@ func share(ctx context.Context, w *pleach.World, a pleach.Admission, step int, m
 }
 
 // descend returns the model after one more step. It leaves the model as it is, because a
-// task of a process that dies is computed anew from it.
+// task of a process that dies is recomputed from it.
 func descend(ctx context.Context, w *pleach.World, step int, model []float64) ([]float64, error) {
 	sum, err := collective.Allreduce(ctx, w, gradient(w.Rank(), step, model), collective.Sum[float64](),
 		collective.Restore(func(_ context.Context, task int) ([]float64, error) { return gradient(task, step, model), nil }))

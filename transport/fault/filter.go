@@ -45,8 +45,8 @@ func (f *filter) Writable(peer protocol.Rank) {
 	}
 }
 
-// Up implements [transport.Handler]. During a reset it is only noted: the reset calls
-// Up in the end.
+// Up implements [transport.Handler]. During a reset it is only recorded: the reset calls
+// Up at its end.
 func (f *filter) Up(peer protocol.Rank, incarnation uint64) {
 	m := (*member)(f)
 	m.net.mu.Lock()
@@ -91,7 +91,7 @@ func (m *member) awaitPassage(s *side) bool {
 func (m *member) call(s *side, f func()) {
 	s.busy = true
 	m.net.mu.Unlock()
-	defer func() { // Also if f panics, which a second panic here would hide.
+	defer func() { // Even when f panics, which a second panic here would hide.
 		m.net.mu.Lock()
 		s.busy = false
 		m.changed.Broadcast()

@@ -46,7 +46,7 @@ func fleetText(f *api.Fleet) string {
 	return b.String()
 }
 
-// zoneSign has the signs of members: this zone, one that answers, one that has trouble, and one
+// zoneSign has the signs of members: this zone, one that answers, one with failures, and one
 // that is not reachable.
 func zoneSign(f *api.Fleet, z *api.Zone) string {
 	switch {

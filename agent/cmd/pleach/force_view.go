@@ -18,7 +18,7 @@ import (
 // forceTimeout is how long the members may take to agree on the forced view.
 const forceTimeout = 30 * time.Second
 
-// forceViewCommand lets the survivors of a group without quorum go on.
+// forceViewCommand lets the survivors of a group without quorum continue.
 type forceViewCommand struct {
 	groupFlags
 	members []string
@@ -74,7 +74,7 @@ func (f *forceViewCommand) run(cmd *cobra.Command, address string) error {
 	}
 	out := cmd.OutOrStdout()
 	view, err := look(cmd.Context(), c, []string{address})
-	if err != nil && !f.yes { // a process that was started again is no member yet, but can be forced
+	if err != nil && !f.yes { // a restarted process is not a member yet, but can be forced
 		return err
 	}
 	lost, ok := errors.AsType[*pleach.QuorumError](view.Err)

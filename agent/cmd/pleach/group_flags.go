@@ -56,7 +56,7 @@ func (g *groupFlags) addresses(ctx context.Context, args []string) ([]string, er
 		}
 	}
 	if address := cmp.Or(c.Advertise, c.Listen); address != "" {
-		return []string{address}, nil // it may run and be no member
+		return []string{address}, nil // it may run without being a member
 	}
 	return nil, cli.Failure(fmt.Errorf("the agent of %s does not tell its address, and the file has no advertise or listen: %w", g.file, err))
 }

@@ -118,7 +118,7 @@ func (l *listenCommand) run(cmd *cobra.Command, args []string) error {
 		case !subscribed, errors.As(err, &answer), cli.ExitCode(err) == cli.ExitFailure:
 			return refused(err)
 		}
-		select { // the agent has ended; one that is started again goes on
+		select { // the agent has ended; a restarted one continues
 		case <-ctx.Done():
 			return nil
 		case <-time.After(listenAgain):

@@ -19,7 +19,7 @@ import (
 	"github.com/pleach-go/pleach/agent/client"
 )
 
-// Exit codes of pleach lock beside those of its command, as sysexits.h has them for what may
+// Exit codes of pleach lock other than those of its command, as sysexits.h has them for what may
 // succeed later.
 const (
 	exitNotLocked = 75

@@ -1,5 +1,5 @@
 // Command pleach runs, joins and inspects groups whose messages arrive although
-// processes die, and runs jobs on one host or several. The laboratory is lab/cmd/pleach-lab: this
+// processes die, and runs jobs on one host or several. The lab is lab/cmd/pleach-lab: this
 // command links nothing that draws or simulates at length.
 package main
 

@@ -100,7 +100,7 @@ wrong; 130 after Ctrl-C or SIGTERM.`,
 	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
 	f.BoolVar(&r.respawn, "respawn", false, "restart a process that has died, as a replacement of its rank")
 	f.BoolVar(&r.strict, "strict-exit", false, "exit with 1 if a process failed, even if the others completed the job without it")
-	f.DurationVar(&r.progress, "progress-timeout", 0, "`time` after which a process that is alive and does not get on is removed from the job (PLEACH_PROGRESS_TIMEOUT); 0: never")
+	f.DurationVar(&r.progress, "progress-timeout", 0, "`time` after which a process that is alive and makes no progress is removed from the job (PLEACH_PROGRESS_TIMEOUT); 0: never")
 	f.DurationVar(&r.suspicion, "suspicion-timeout", 0, "`time` of silence after which a process is removed from the job (PLEACH_SUSPICION_TIMEOUT); 0: the program's")
 	f.DurationVar(&r.grace, "grace", 5*time.Second, "`time` to end after Ctrl-C or SIGTERM")
 	f.BoolVar(&r.noPrefix, "no-prefix", false, "do not write ranks before lines")

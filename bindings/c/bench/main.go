@@ -1,4 +1,4 @@
-// Bench measures Allreduce of float64 from Go, beside which bindings/python/bench.py measures other languages.
+// Bench measures Allreduce of float64 from Go. bindings/python/bench.py compares it with other languages.
 package main
 
 import (

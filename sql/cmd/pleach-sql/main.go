@@ -38,7 +38,7 @@ func run() int {
 	return exitUsage
 }
 
-// Exit codes beside 0, as those of pleach.
+// Exit codes other than 0, as those of pleach.
 const (
 	exitFailure     = 1
 	exitUsage       = 2

@@ -1,5 +1,5 @@
-// Package bench measures what a query costs with a job of processes: beside one DuckDB,
-// beside a job without fault tolerance, and when a process is killed, beside a restart.
+// Package bench compares a query in a job of processes with one DuckDB, with a job without fault
+// tolerance and, when a process is killed, with a restart.
 package bench
 
 import (

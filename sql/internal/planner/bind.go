@@ -444,7 +444,7 @@ func substitute(n node, o output) (err error) {
 }
 
 // subquery binds a subquery of an expression. One that refers to nothing outside is planned
-// by itself, and becomes a table that all tasks have.
+// separately, and becomes a table that all tasks have.
 func (b *binder) subquery(ctx context.Context, n node, inWhere bool) error {
 	holder := child(n, "subquery")
 	query := child(holder, "node")

@@ -58,7 +58,7 @@ func (b *binder) addLeaf(n node, name string, rel relation) *item {
 }
 
 // derived binds a subquery in FROM. If its rows come one by one from those of its tables, it
-// is part of the block. Otherwise it is planned by itself, and its result is a table.
+// is part of the block. Otherwise it is planned separately, and its result is a table.
 func (b *binder) derived(ctx context.Context, n node) (*item, error) {
 	query := child(child(n, "subquery"), "node")
 	if text(n, "alias") == "" {
@@ -116,7 +116,7 @@ func (b *block) rename(names []string) {
 	}
 }
 
-// computed binds rows that every task computes by itself.
+// computed binds rows that every task computes on its own.
 func (b *binder) computed(ctx context.Context, n node) (*item, error) {
 	if kind(n) == "EMPTY" {
 		return nil, nil

@@ -107,7 +107,7 @@ func (s *Set) Written(table string, part int) error {
 	return nil
 }
 
-// Save writes the description beside the parts, which can then be read.
+// Save writes the description next to the parts, which can then be read.
 func (s *Set) Save() error { return s.Dataset.Save(s.staging) }
 
 // Publish moves the parts to their directory, and writes the description there, which makes the dataset
