@@ -213,8 +213,8 @@ func (s *Shards) Stats() Stats {
 
 // Leave hands over what this process owns: it waits until the work on it has ended, for
 // Config.HandoffTimeout at most, and tells the others. They begin with the next view without
-// this process, so [pleach.Group.Leave] or [pleach.Group.Close] follows. If ctx ends first, work that
-// goes on ends with its contexts, and its error is returned.
+// this process, so [pleach.Group.Leave] or [pleach.Group.Close] follows. If ctx ends first, the contexts
+// of running work are canceled, and the error of ctx is returned.
 func (s *Shards) Leave(ctx context.Context) (err error) {
 	s.mu.Lock()
 	if s.closed {

@@ -324,8 +324,8 @@ func (m *Machine) Address(of *membership.Member) string {
 	return of.Address
 }
 
-// targets are the addresses of processes that may let this one join: that of a group it was told
-// of, the seeds, the members that it knows, and the processes that it has met.
+// targets are the addresses of processes that may let this one join: that of a group that a candidate
+// has named, the seeds, the members that it knows, and the processes that it has met.
 func (m *Machine) targets() (targets []string) {
 	add := func(address string) {
 		if address != m.self.Address && !slices.Contains(targets, address) {

@@ -67,7 +67,8 @@
 //     order; assign.go: the rank that a joiner gets.
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
 //     coordinator learns of them; relay.go: how many reports become few.
-//   - doubt.go: how a member that is cut off learns it before the others go on.
+//   - doubt.go: how a member that is cut off learns it before the others
+//     install a view without it.
 //   - liveness.go: which members answer, by kinds of evidence, and what follows; silence.go and
 //     awaiting.go: how long this member waits for them.
 //   - status.go: how members that are behind catch up.

@@ -9,7 +9,7 @@ import (
 )
 
 // prefix begins the names of all namespaces made here. The number of the process
-// that made them follows, so that those of a dead one can be told and removed:
+// that made them follows, so that those of a dead one can be found and removed:
 // namespaces outlive the processes that make them.
 const prefix = "pleachtest-"
 

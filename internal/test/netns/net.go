@@ -92,7 +92,7 @@ func (n *Net) Kill(host int) {
 	}
 }
 
-// Cut cuts a host off from all others. Nobody is told.
+// Cut cuts a host off from all others. Packets are dropped without an error.
 func (n *Net) Cut(host int) {
 	n.t.Helper()
 	n.must(ip(n.name, fmt.Sprintf("link set %s nomaster", port(host))))
@@ -111,8 +111,8 @@ func (n *Net) Partition(hosts ...int) {
 	n.plugInto("part", hosts)
 }
 
-// Drop drops whatever a host sends to another one, but not what that one sends to it. Nobody
-// is told.
+// Drop drops whatever a host sends to another one, but not what that one sends to it.
+// Packets are dropped without an error.
 func (n *Net) Drop(from, to int) {
 	n.t.Helper()
 	n.must(ip(n.host(from), fmt.Sprintf("neighbor replace %s lladdr 02:00:00:00:00:01 nud permanent dev eth0", n.Address(to))))

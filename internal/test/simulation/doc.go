@@ -7,7 +7,7 @@
 // then a [member.Machine]. The network delays, blocks, resets and fills up; processes pause,
 // crash, restart and come twice; programs broadcast and receive at their own pace, and may
 // use the machines of internal/services, as packages ordered, replicated, lease and shard
-// do. Then the trouble ends. During a run the [checker] holds the members to what the group
+// do. Then the faults end. During a run the [checker] holds the members to what the group
 // promises, and afterwards to all of them being one group again.
 //
 // A run depends on nothing but its seed, so the seed is all that a failure needs to be

@@ -16,7 +16,7 @@ import (
 // Golden compares encoded frames, byte for byte, with those that a file has under
 // the same names, and returns the file's for the test to decode. The file is lines
 // of "name: hex", in order of names. The bytes on the wire are a promise to older versions
-// of Pleach: a frame that is recorded anew needs a new protocol version.
+// of Pleach: a frame that is recorded again needs a new protocol version.
 func Golden(t testing.TB, file string, encoded map[string][]byte) map[string][]byte {
 	t.Helper()
 	lines := make([]string, 0, len(encoded))

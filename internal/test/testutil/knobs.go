@@ -6,7 +6,7 @@ import (
 )
 
 // Knob is an environment variable by which people change what tests do. Knobs has all that
-// there are. Beside them there is Go's own -short, which leaves out what takes long.
+// there are. In addition, Go's -short leaves out tests that take long.
 type Knob string
 
 // The knobs.

@@ -34,7 +34,7 @@ func StartProcess(t *testing.T, variable, role string) *Process {
 	return StartCommand(t, exec.Command(os.Args[0]), variable, role)
 }
 
-// StartCommand starts a command likewise: one that runs the test binary elsewhere.
+// StartCommand starts a command that runs the test binary elsewhere, as StartProcess does on this host.
 func StartCommand(t *testing.T, cmd *exec.Cmd, variable, role string) *Process {
 	t.Helper()
 	p := &Process{t: t, cmd: cmd, ended: make(chan struct{})}
