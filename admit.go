@@ -49,7 +49,7 @@ type Admission struct {
 //	}
 //
 // Each process that was taken in owns the task of its rank again, so that no process has
-// two if all dead ones were replaced. The tasks of those that were not are assigned anew.
+// two if all dead ones were replaced. The tasks of those that were not are reassigned.
 //
 // If processes were taken in, the world has a new communicator, without revocation, whose
 // calls are numbered from zero. Copies of World.Comm, and communicators that Shrink has
@@ -152,7 +152,7 @@ func watchJob(ctx context.Context, leave context.CancelCauseFunc, addresses []st
 	leave(engine.ErrGone)
 }
 
-// lookInterval is how often a replacement looks whether its job goes on, until it has joined.
+// lookInterval is how often a replacement checks whether its job still runs, until it has joined.
 const lookInterval = 250 * time.Millisecond
 
 // listens reports whether a process listens at an address, or the host does not tell.

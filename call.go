@@ -100,7 +100,7 @@ func (g *Group) Handle(name string, f func(ctx context.Context, r Request) ([]by
 // not. If the receiver has no reply, the error is a [*RequestError].
 //
 // Request blocks while Config.Limits.Requests requests of this process wait for replies.
-// If ctx ends first, the handler is told by its context. The caller may reuse data, and
+// If ctx ends first, the context of the handler is canceled. The caller may reuse data, and
 // owns the reply. Requests and replies may overtake each other and what Send sends. As
 // Send does, Request needs views.
 func (g *Group) Request(ctx context.Context, to Member, name string, data []byte) ([]byte, error) {

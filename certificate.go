@@ -16,8 +16,8 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// Every connection and every request passes the door before anything is done for it: see
-// package door. With TLS, a process may only be the member that its certificate names.
+// Every connection and every request is authorized before anything else is done for it: see
+// package admission. With TLS, a process may only be the member that its certificate names.
 // The process itself checks that first: otherwise it could dial the others, and would
 // be a member that none of them can dial.
 

@@ -343,8 +343,8 @@ type Overflow int
 const (
 	// Block throttles the senders: Broadcast blocks, and no message is lost.
 	Block Overflow = iota
-	// Drop lets the senders go on. A member that falls further behind than KeepBytes
-	// loses messages, and gets a [*LostError]. All members use the same.
+	// Drop never blocks senders. A member that falls further behind than KeepBytes
+	// loses messages, and gets a [*LostError]. All members use the same value.
 	Drop
 )
 

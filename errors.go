@@ -25,18 +25,18 @@ var (
 	ErrEvicted = errors.New("pleach: removed from the group")
 	// ErrReplaced is returned when another process has taken this one's place in the
 	// group: it has joined with the same ID. The error is a [*ReplacedError]. It is
-	// final: [Group.Rejoin] returns it too.
+	// final: [Group.Rejoin] returns it as well.
 	ErrReplaced = errors.New("pleach: replaced by another process with the same ID")
 	// ErrIdentityInUse is returned by Join when a live member has the ID of this
 	// process. The error is an [*IdentityInUseError].
 	ErrIdentityInUse = errors.New("pleach: ID in use by a live member")
 	// ErrTooSlow is returned when this process has left the group because its program
 	// received no message for Limits.SlowTimeout while others had to wait for it, or
-	// because the process itself hardly ran. Config.Recovery.Rejoin, or [Group.Rejoin], makes this process a member again.
+	// because the process itself was starved of CPU. Config.Recovery.Rejoin, or [Group.Rejoin], makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because this process, or its program, is too slow")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
 	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is
-	// nil, and Messages and Views go on. It passes when enough members are back, or ends with
+	// nil, and Messages and Views continue. It passes when enough members are back, or ends with
 	// ErrEvicted if the others have continued.
 	ErrNoQuorum = errors.New("pleach: no quorum")
 	// ErrGone is returned by Send and Request when the receiver is not in the view, and by

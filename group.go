@@ -1,7 +1,7 @@
 // Package pleach is group communication that finishes although members die.
 //
 // A broadcast goes along a tree, as fast as the network allows. Dead members leave
-// gaps on a ring of ranks, and the live members beside a gap close it: each offers
+// gaps on a ring of ranks, and the live members next to a gap close it: each offers
 // the message to its neighbors, further and further out, until it has heard from a
 // live one on that side. No failure detector, acknowledgment, timeout or restart is
 // needed to reach every live member (Küttler et al., Corrected Trees for Reliable
@@ -64,7 +64,7 @@ type Group struct {
 	unconfirmed unconfirmed
 }
 
-// newGroup returns a group whose process is no member yet.
+// newGroup returns a group whose process is not a member yet.
 func newGroup(c Config) *Group {
 	g := &Group{config: c, delivery: delivery{arrived: make(chan struct{}, 1)}}
 	g.init()

@@ -207,10 +207,10 @@ func (r *receiver) prefetch(now protocol.Time) bool {
 	return filled || drained
 }
 
-// handOver gives a sign to those who receive. If they wait, it takes messages for them
-// within the step that has brought them, which saves steps of their own. It leaves messages
-// if to take them may make the member send something: the step has sent its frames already.
-func (r *receiver) handOver(now protocol.Time) {
+// wakeReceivers wakes goroutines blocked in Messages. If one waits, it fills the prefetch buffer
+// in this step, which saves the receiver a step. It leaves messages in the inbox if taking them
+// could make the member send something: the step has sent its frames already.
+func (r *receiver) wakeReceivers(now protocol.Time) {
 	if p := &r.prefetched; p.Drained.Load() {
 		if !r.stream.Withholding() {
 			p.Fill(func() { r.machine.DeliverEach(now, prefetch.Count, p.add) })
@@ -226,10 +226,10 @@ func (r *receiver) stepReceiver(now protocol.Time) {
 		if r.config.OnMessage != nil {
 			r.prefetchInStep(now)
 		} else {
-			r.handOver(now)
+			r.wakeReceivers(now)
 		}
 	}
-	r.stream.Arrived(func(id uint64) { r.topics[id].handOver(now) })
+	r.stream.Arrived(func(id uint64) { r.topics[id].wakeReceivers(now) })
 }
 
 // noteReceived tells the machine that the program makes progress, if it is slow. It is called within

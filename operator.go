@@ -93,12 +93,12 @@ func (a *requests) encodeProgress() []byte {
 	return control.Accept(b)
 }
 
-// ForceView lets the surviving members of a group that has lost its quorum go on without
-// the others, which leave the view. Members are the IDs of those that go on; if there
-// are none, all that the member at the address reaches. It returns the new view.
+// ForceView lets the surviving members of a group that has lost its quorum continue without
+// the others, which leave the view. Members are the IDs of the survivors; without IDs,
+// all members that the member at the address reaches. It returns the new view.
 //
 // ForceView gives up the guarantee that there is one group. The caller must know that the
-// members that do not go on are dead, and not only cut off: otherwise they may
+// members that leave the view are dead, and not only cut off: otherwise they may
 // continue as a second group of the same name. It is a last resort for an operator, after
 // the loss of more members than a quorum can do without, and it is refused while the
 // group has its quorum. Of the config, Group, TLS
@@ -114,7 +114,7 @@ func ForceView(ctx context.Context, c Config, address string, members ...string)
 	return *viewOfReply(&v), nil
 }
 
-// force lets some members go on without a quorum.
+// force lets some members decide the next view without a quorum.
 func (a *requests) force(number uint64, ranks []protocol.Rank) error {
 	err := client.ErrNotAMember
 	_ = a.node.Do(func(now protocol.Time) {
@@ -206,7 +206,7 @@ func (a *requests) raise(version uint16) error {
 // OperatorAction is what an operator has asked of this process, from outside of the group.
 type OperatorAction struct {
 	// Action is force-view, evict or raise-version, and What the ID of the member that is evicted,
-	// the members that go on, or the version.
+	// the members that stay, or the version.
 	Action, What string
 	// From is the address of the operator, and Certificate what its certificate is valid for:
 	// URIs, DNS names and IP addresses. Certificate is empty without TLS.

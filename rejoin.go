@@ -18,7 +18,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// staying is whether this process goes on after the end of a membership.
+// staying decides whether this process joins again after the end of a membership.
 type staying struct {
 	life    context.Context // ends with the last membership, if Config.Recovery.Rejoin is set
 	end     context.CancelCauseFunc
@@ -146,7 +146,7 @@ func (g *Group) goesOn(ctx context.Context, s *session, unread *prefetched, done
 }
 
 // SetSeeds replaces the seeds that this process has joined by. A member asks them whether
-// the group has gone on without it when it has no quorum, so a program whose seeds have moved
+// the group has continued without it when it has no quorum, so a program whose seeds have moved
 // to other addresses meanwhile calls it then.
 func (g *Group) SetSeeds(seeds ...string) {
 	s := g.session()
@@ -156,7 +156,7 @@ func (g *Group) SetSeeds(seeds ...string) {
 // Rejoin makes this process a member again after [ErrEvicted] and [ErrTooSlow]: it aborts
 // the membership that it has, and joins the group with the same ID and address, so that it
 // gets its old rank if that is free. What was given to the group stays: handlers, and
-// subscriptions. [Group.Messages] and each subscription then first yield a [*GapError]. With Config.Recovery.Rejoin, a group does all that by itself, and Rejoin
+// subscriptions. [Group.Messages] and each subscription then first yield a [*GapError]. With Config.Recovery.Rejoin, a group does all that automatically, and Rejoin
 // only waits for it. A process that is removed again and again, each time within a minute,
 // waits before it joins: 2 s, then twice as long each time, up to 30 s.
 //

@@ -1,7 +1,6 @@
 package pleach
 
-// Processes that are no members ask members for something: see package control. This file
-// answers the requests to a member.
+// This file answers requests of processes that are not members: see package control.
 
 import (
 	"context"

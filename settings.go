@@ -137,7 +137,7 @@ type groupLimit struct {
 
 // MaxMessage returns the longest message, in bytes, that all members can receive: the lowest
 // Config.Limits.MaxMessage. Broadcast and Send return a [*MessageSizeError] for a longer one. It
-// rises by itself when the members that can receive less are gone.
+// rises automatically when the members that can receive less are gone.
 func (g *Group) MaxMessage() int { return g.session().agreed.limit.group.Load().most }
 
 // agreed is what the members have to agree on: their settings, and the longest message.

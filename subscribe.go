@@ -199,8 +199,8 @@ func (t *Subscription) prefetch(now protocol.Time) bool {
 	return filled || drained
 }
 
-// handOver gives a sign to those who receive, as that of the group does.
-func (t *Subscription) handOver(now protocol.Time) {
+// wakeReceivers wakes the receivers of the subscription, as that of the group does.
+func (t *Subscription) wakeReceivers(now protocol.Time) {
 	at := t.at.Load()
 	if r, p := at.receiver, &t.prefetched; p.Drained.Load() {
 		if !r.stream.Withholding() {
@@ -233,7 +233,7 @@ func (t *Subscription) Close() error {
 	return nil
 }
 
-// wakeTopics gives a sign to those who receive from any subscription. It is called within
+// wakeTopics wakes the receivers of all subscriptions. It is called within
 // node.Do.
 func (r *receiver) wakeTopics() {
 	for _, t := range r.topics {

@@ -24,8 +24,8 @@ type View struct {
 	// Joined and Left are the members that differ from the view that
 	// [Group.Views] yielded before. They are nil elsewhere.
 	Joined, Left []Member
-	// Err is a [*QuorumError] while too few of the members are reachable to go on. With
-	// Config.Recovery.Rejoin it is why this process is no member, until it has joined again and a program
+	// Err is a [*QuorumError] while too few of the members are reachable to decide a view. With
+	// Config.Recovery.Rejoin it is the reason why this process is not a member, until it has joined again and a program
 	// that receives has got the [*GapError], and the [State].
 	// Otherwise it is nil.
 	Err error

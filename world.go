@@ -113,7 +113,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 	return w, nil
 }
 
-// Group returns the group of the job's processes, for messages beside collectives.
+// Group returns the group of the job's processes, for messages that are not collectives.
 func (w *World) Group() *Group { return w.group }
 
 // View returns the current view.
@@ -252,7 +252,7 @@ func (g jobGroup) Accuse(rank int, why error) {
 }
 
 // A job on several hosts continues only with a quorum, because a process that is cut off
-// would otherwise finish the whole job beside the others.
+// would otherwise finish the whole job a second time.
 
 // Defaults of a World on several hosts. A process that is removed from a job cannot come
 // back, so it may be silent for as long as TCP lets its host be.
