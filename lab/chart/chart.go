@@ -46,7 +46,7 @@ const (
 	Whiskers             // a line with bars from Low to High
 	Segments             // every two points are a line of their own
 	Rule                 // a dotted straight line across all, at the first point
-	Bars                 // a bar for each point, beside those of other series
+	Bars                 // a bar for each point, next to those of other series
 )
 
 // Series is one curve.

@@ -48,7 +48,7 @@ func (c *Chart) PNG(w io.Writer) error {
 // spare is room for names in a legend where a browser has no font but a wider one.
 const spare = 1.22
 
-// paint draws the plot and, beside it, where no curve can be, its legend.
+// paint draws the plot and, next to it, where no curve can be, its legend.
 func paint(c draw.Canvas, p *plot.Plot, side vg.Length) {
 	legend := p.Legend
 	p.Legend = plot.NewLegend()
@@ -59,7 +59,7 @@ func paint(c draw.Canvas, p *plot.Plot, side vg.Length) {
 	}
 }
 
-// plot makes the plot, and says how wide the legend beside it is.
+// plot makes the plot, and returns the width of the legend next to it.
 func (c *Chart) plot() (p *plot.Plot, side vg.Length, err error) {
 	p = plot.New()
 	dress(p)

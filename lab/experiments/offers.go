@@ -14,7 +14,7 @@ import (
 // the message instead of carrying it, or the other way round.
 //
 // A frame occupies its sender's port for Overhead and a nanosecond a byte
-// (8 Gbit/s), and its receiver's port likewise, Latency later. A dead process refuses
+// (8 Gbit/s), and its receiver's port for as long, Latency later. A dead process refuses
 // connections, as a host does whose process was killed.
 type Offers struct {
 	// Size is how many members there are.

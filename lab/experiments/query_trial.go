@@ -95,7 +95,7 @@ func (t *queryTrials) complete(ctx context.Context, c applicationCase, victim in
 		return 0, fmt.Errorf("%+v, victim %d: %w", c, victim, err)
 	}
 	if has(reports, func(r *queryReport) bool { return !slices.Equal(r.Rows, t.answer) }) {
-		return 0, fmt.Errorf("%+v, victim %d: a survivor has not the right result", c, victim)
+		return 0, fmt.Errorf("%+v, victim %d: a survivor has a wrong result", c, victim)
 	}
 	restored := 0
 	for _, r := range reports {

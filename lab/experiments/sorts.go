@@ -69,7 +69,7 @@ func (s *sorting) run(ctx context.Context, w *pleach.World, die func()) (any, er
 type sortTrials struct {
 	*Sorts
 	directory string
-	seen   tally
+	seen      tally
 }
 
 // Measure runs all jobs: those of a trial one after the other.

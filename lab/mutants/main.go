@@ -64,7 +64,7 @@ func main() {
 	flag.StringVar(&o.changed, "changed", "", "plant bugs only in files that differ from this `commit`")
 	flag.StringVar(&o.list, "equal", "lab/mutants/equal.txt", "`file` with bugs that are equal in effect")
 	flag.StringVar(&o.only, "only", "", "plant the bugs that this `file` names, as that of bugs that are equal in effect, and fail if one survives")
-	flag.StringVar(&o.log, "log", "", "`file` for verdicts: a run that was interrupted goes on where it was, on the same commit")
+	flag.StringVar(&o.log, "log", "", "`file` for verdicts: a run that was interrupted continues where it was, on the same commit")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed that chooses the bugs")
 	flag.IntVar(&o.count, "count", 100, "number of bugs")
 	flag.IntVar(&o.workers, "workers", 2, "bugs that are looked for at a time")
@@ -99,7 +99,7 @@ func (o *options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l := &laboratory{options: o, sites: all, equal: list, look: look}
+	l := &planter{options: o, sites: all, equal: list, look: look}
 	l.record = record{Date: time.Now().UTC().Format(time.DateOnly), Commit: commit(o.root), Seed: o.seed, By: o.by, FoundBy: map[string]int{}, Packages: map[string]*tally{}}
 	if err := l.plantAll(ctx, chosen); err != nil && !errors.Is(err, context.Canceled) {
 		return err

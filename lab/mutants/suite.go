@@ -24,7 +24,7 @@ import (
 type suite struct {
 	finder
 	directory, binary string
-	tests          []test // the quickest first
+	tests             []test // the quickest first
 }
 
 // test is a test function.
@@ -48,7 +48,7 @@ func (t *target) compile(ctx context.Context, f finder, directory, binary string
 		return nil, err
 	}
 	var mu sync.Mutex
-	err = beside(t.workers, names, func(name string) error {
+	err = parallel(t.workers, names, func(name string) error {
 		one, err := s.measure(ctx, name)
 		mu.Lock()
 		defer mu.Unlock()

@@ -104,7 +104,7 @@ var completions = map[string]string{
 	"fish": "share/fish/vendor_completions.d/pleach.fish",
 }
 
-// texts are the files beside the command: those of the source, and those that the command
+// texts are the files other than the command: those of the source, and those that the command
 // writes itself.
 func (b *build) texts(command, work string) (files []file, err error) {
 	add := func(from, to string) error {

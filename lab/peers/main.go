@@ -1,4 +1,4 @@
-// Command peers measures Pleach beside what people use now to send to all members
+// Command peers compares Pleach with systems that are in use to send to all members
 // of a group: NATS, a tree of gRPC streams, memberlist, serf and gossipsub.
 //
 // It is a module of its own, so that Pleach depends on none of them. Package
@@ -19,7 +19,7 @@ import (
 	"github.com/pleach-go/pleach/lab/peers/internal/program"
 )
 
-const usage = `Measure Pleach beside its peers: the time from before the root's call until the
+const usage = `Compare Pleach with its peers: the time from before the root's call until the
 last member's program has the message. All members are in this process and talk over
 loopback. All systems run at the same time and are interleaved round by round, so
 that other load of the host falls on all alike. Only ratios within one run mean

@@ -37,7 +37,7 @@ func memberlistPeer() peerSystem {
 const (
 	gossipInterval = 10 * time.Millisecond
 	gossipNodes    = 4
-	// gossipSettling is about what a message goes on being sent for.
+	// gossipSettling is about how long a message is sent again.
 	gossipSettling = 100 * time.Millisecond
 )
 

@@ -90,7 +90,7 @@ func runMember(c memberConfig) (err error) {
 	}
 	w, err := join(ctx, config, strings.Split(c.seeds, ","))
 	if err != nil && ctx.Err() != nil {
-		return nil // it is told to end before it is a member
+		return nil // it is stopped before it is a member
 	}
 	if err != nil {
 		return err

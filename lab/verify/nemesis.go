@@ -46,7 +46,7 @@ const leaveAll = "leave all"
 // killAll ends a group whose state is in memory, which begins again without it.
 const killAll = "kill all"
 
-// faults returns all of them. Every one leaves the group able to go on when it has ended. Where
+// faults returns all of them. Every one leaves the group able to recover when it has ended. Where
 // the state is in memory, the death of a majority ends the group: there, kill takes a minority.
 func faults() []fault {
 	stop, resume, kill, start := each(signalled(syscall.SIGSTOP)), each(signalled(syscall.SIGCONT)), each((*round).kill), each((*round).start)

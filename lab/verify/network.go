@@ -12,7 +12,7 @@ import (
 
 // network is hosts as network namespaces, each with a cable to a switch: a bridge in a
 // namespace of its own. A host is cut off by taking its port out of the bridge; neither side
-// is told.
+// gets an error.
 type network struct {
 	name  string
 	hosts int

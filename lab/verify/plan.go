@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A plan is what a nemesis does in a round. It follows from the seed, and is written beside the
+// A plan is what a nemesis does in a round. It follows from the seed, and is written next to the
 // histories, so that it can be run again, whole or without some of its actions.
 
 // action is a fault of some hosts for a while.
@@ -70,7 +70,7 @@ func writePlan(path string, plan []action) error {
 const shrinkTries = 2
 
 // shrink leaves out one action after the other of a plan that violates a rule, as long as what is
-// left violates it too. It returns the violations of the shortest plan.
+// left also violates it. It returns the violations of the shortest plan.
 func shrink(failed *violationsError, until time.Time, run func(plan []action) error) (*violationsError, error) {
 	for i, rule := 0, failed.violations[0].rule; i < len(failed.plan) && time.Now().Before(until); {
 		shorter := slices.Delete(slices.Clone(failed.plan), i, i+1)

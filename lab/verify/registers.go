@@ -73,7 +73,7 @@ func (m *member) serve(ctx context.Context, r request) (value string, err error)
 
 // linger has a read take its time now and then, while the owner may. It returns until when the
 // process has surely worked: one that was stopped did not, and may see its context end a moment
-// after it goes on.
+// after it resumes.
 func (m *member) linger(ctx context.Context, until int64) int64 {
 	if _, long := m.draw(); !long {
 		return until

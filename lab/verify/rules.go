@@ -351,10 +351,10 @@ func (c *checker) checkOwners() (n int) {
 }
 
 // behind is for how long a member that is cut off may take itself for one of the present view,
-// while the others have gone on. It is told before they have, unless its host is busy.
+// while the others have continued. It knows that it has no quorum before they continue, unless its host is busy.
 const behind = int64(2e9)
 
-// checkMinorities: a member that is cut off knows about as soon as the others have gone on.
+// checkMinorities: a member that is cut off knows about as soon as the others have continued.
 func (c *checker) checkMinorities(faults []Event) {
 	var views []Event
 	for _, h := range c.histories {
@@ -397,10 +397,10 @@ func (c *checker) checkMinority(h *history, f Event, views []Event) {
 	}
 }
 
-// settled is how long before the end of a round the group must have gone on.
+// settled is how long before the end of a round the group must have recovered.
 const settled = int64(4e9)
 
-// checkProgress: when the faults have ended, the group goes on. A majority of the processes
+// checkProgress: when the faults have ended, the group recovers. A majority of the processes
 // that have ended in order is in one view with its quorum, and those that have been for a while
 // have answers to their calls. What counts is the moment before the first one ends: the others
 // see it leave.
@@ -432,7 +432,7 @@ func (c *checker) checkProgress() {
 		}
 		in[view.View]++
 		if answered == 0 && view.At < end-settled {
-			c.violated("the group goes on", end, []string{h.process}, "%s is in view %d in the end, and has no answer in the last seconds", h.process, view.View)
+			c.violated("the group recovers", end, []string{h.process}, "%s is in view %d at the end, and has no answer in the last seconds", h.process, view.View)
 		}
 	}
 	most := 0
@@ -440,6 +440,6 @@ func (c *checker) checkProgress() {
 		most = max(most, n)
 	}
 	if 2*most <= hosts {
-		c.violated("the group goes on", end, nil, "of %d processes %d are in one view in the end", hosts, most)
+		c.violated("the group recovers", end, nil, "of %d processes %d are in one view at the end", hosts, most)
 	}
 }

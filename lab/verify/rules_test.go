@@ -140,7 +140,7 @@ func TestRules(t *testing.T) {
 		"one owner at a time":        func(h []*history) { find(h[0], evServe, 0).Until = 12 },
 		"tokens rise":                func(h []*history) { find(h[0], evServe, 0).Token = 3 },
 		"registers are linearizable": func(h []*history) { find(h[0], evReturn, 1).Value = "" },
-		"the group goes on":          func(h []*history) { find(h[1], evView, 1).Err = "no quorum" },
+		"the group recovers":         func(h []*history) { find(h[1], evView, 1).Err = "no quorum" },
 	} {
 		h := right()
 		contradict(h)

@@ -155,7 +155,7 @@ func TestEveryMemberGoesOn(t *testing.T) {
 		t.Error(v)
 	}
 	h.events = slices.Delete(h.events, 2, 3)
-	if v := check([]*history{h}, memory, nil, new(summary)); len(v) != 1 || v[0].rule != "the group goes on" {
+	if v := check([]*history{h}, memory, nil, new(summary)); len(v) != 1 || v[0].rule != "the group recovers" {
 		t.Error(v)
 	}
 }

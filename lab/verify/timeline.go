@@ -27,7 +27,7 @@ type box struct {
 }
 
 // writeTimeline draws what happened around the first violation, as a page without scripts. A
-// register that is wrong has a page of porcupine's beside it.
+// register that is wrong has a page of porcupine's next to it.
 func writeTimeline(path string, seed uint64, histories []*history, faults []Event, violations []violation) error {
 	slices.SortStableFunc(violations, func(a, b violation) int { return cmp.Compare(a.at, b.at) })
 	from := violations[0].at - around

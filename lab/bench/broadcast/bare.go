@@ -17,7 +17,7 @@ import (
 const (
 	lengthSize  = 4
 	headSize    = 30
-	leftSize    = 4 // Behind the head, where a message goes on.
+	leftSize    = 4 // after the head, if the message has further segments
 	segmentSize = 64 << 10
 	// joined is how much is read, and forwarded in one write, at least.
 	joined = 64 << 10
@@ -84,7 +84,7 @@ func newBare(tree topology.Tree, s memberConfig, deliver func(payload []byte)) *
 type Bare struct{ member *bareMember }
 
 // StartBare starts a member of the bare tree. It hands messages over from one goroutine,
-// and closes the listener in the end.
+// and finally closes the listener.
 func StartBare(rank int, addresses []string, listener net.Listener, deliver func(payload []byte)) (*Bare, error) {
 	tree, err := binomial(len(addresses))
 	if err != nil {
@@ -188,7 +188,7 @@ func appendMessage(dst, payload []byte) []byte {
 		var head [headSize + leftSize]byte
 		used := headSize
 		if len(payload) > 0 {
-			head[0] = 1 // it goes on
+			head[0] = 1 // further segments follow
 			used += leftSize
 		}
 		dst = binary.BigEndian.AppendUint32(dst, uint32(used+len(segment)))
@@ -197,7 +197,7 @@ func appendMessage(dst, payload []byte) []byte {
 	return dst
 }
 
-// broadcast hands each message to the system before it goes on to the next, as
+// broadcast hands each message to the system before the next one, as
 // Pleach's Broadcast does. Only members that forward frames join them.
 func (p *bareMember) broadcast(_ context.Context, payload []byte, first uint64, times int) error {
 	for i := range times {

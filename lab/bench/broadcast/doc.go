@@ -1,7 +1,7 @@
 // Package broadcast measures how long a broadcast takes to reach every live
 // member, and how many a second do when they follow each other back to back.
 //
-// Pleach is measured beside two systems that do nothing else, in the same run and
+// Pleach is compared with two systems that do nothing else, in the same run and
 // interleaved with it: only a ratio of one run means anything on a machine that
 // runs other programs too. Bare is a binomial tree over persistent connections;
 // flat is a root that writes to all. Both send frames of the size of Pleach's.

@@ -12,7 +12,7 @@ import (
 )
 
 // System is an external system: one that this package does not implement, and that
-// Pleach is measured beside. It may lose messages, or deliver them late, twice or
+// Pleach is compared with. It may lose messages, or deliver them late, twice or
 // in another order. All its members are in this process.
 type System struct {
 	Name string

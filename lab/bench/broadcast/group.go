@@ -22,7 +22,7 @@ type group interface {
 type outcome struct {
 	complete int           // messages that every live member got
 	took     time.Duration // if that is the whole burst
-	cpu      time.Duration // if it can be told only by burst
+	cpu      time.Duration // if it is known only by burst
 }
 
 // plan is what a group is made from.

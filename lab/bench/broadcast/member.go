@@ -77,7 +77,7 @@ func stamp(payload []byte, number uint64) {
 // count is the number of the next one.
 type receiver struct {
 	size, burst int
-	// arrived is told when a burst is there, counted from 1.
+	// arrived is called with the number of bursts that have arrived.
 	arrived func(bursts uint64)
 
 	count atomic.Uint64

@@ -84,7 +84,7 @@ type mpiRunner struct {
 }
 
 // networks are what Open MPI runs over, by system: TCP on loopback, or shared memory, which
-// is what it chooses by itself on one host.
+// is its default on one host.
 var networks = map[string][]string{
 	systemOpenMPI:       {"--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo"},
 	systemOpenMPIShared: {"--mca", "btl", "vader,self"},

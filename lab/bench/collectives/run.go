@@ -30,7 +30,7 @@ const (
 	fewest    = 3
 	// warmUp is how many rounds come first, to see how long a round takes.
 	warmUp = 3
-	// settleTime is about how long a block goes on before its rounds count, in at most
+	// settleTime is about how long a block runs before its rounds count, in at most
 	// maxSettle rounds. Until then the system may still have to give processes that it has
 	// woken together processors of their own.
 	settleTime = 20 * time.Millisecond

@@ -1,4 +1,4 @@
-// Package cp measures how long a file takes to reach every member of a group, beside a bare
+// Package cp measures how long a file takes to reach every member of a group, compared with a bare
 // chain of processes and a loop of single copies.
 //
 // All three are run by the same processes, one after the other: each reads, hashes, writes,

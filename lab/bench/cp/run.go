@@ -20,7 +20,7 @@ import (
 // copyLimit is how long one copy may take.
 const copyLimit = 10 * time.Minute
 
-// order is what a process is told, and report what it answers.
+// order is a command to a process, and report its answer.
 type (
 	order struct {
 		System string   `json:"system"`

@@ -22,8 +22,8 @@ type worker struct {
 	service atomic.Pointer[transfer.Service]
 }
 
-// Serve is a process that [Run] starts. It receives files in a directory, and sends one when
-// it is told to.
+// Serve is a process that [Run] starts. It receives files in a directory, and sends one
+// when it gets an order.
 func Serve(ctx context.Context, dir string) error {
 	w := &worker{dir: dir}
 	out := json.NewEncoder(os.Stdout)
@@ -68,7 +68,7 @@ func Serve(ctx context.Context, dir string) error {
 	}
 }
 
-// obey sends a file to all processes, if that is what it is told.
+// obey sends a file to all processes, if the order says so.
 func (w *worker) obey(ctx context.Context, o *order) error {
 	switch o.System {
 	case usageOrder:

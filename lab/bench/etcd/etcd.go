@@ -1,4 +1,4 @@
-// Package etcd runs clusters of etcd's servers, to measure Pleach beside them. It needs Debian's
+// Package etcd runs clusters of etcd's servers, to compare Pleach with them. It needs Debian's
 // package etcd-server.
 package etcd
 

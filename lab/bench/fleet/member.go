@@ -137,7 +137,7 @@ const (
 	backboneHeartbeat = 300 * time.Millisecond
 )
 
-// maxSeeds is how many addresses of each zone a process is told.
+// maxSeeds is how many addresses of each zone a process gets.
 const maxSeeds = 5
 
 // address returns the first address that no process has, or "". The first process of a

@@ -38,7 +38,7 @@ type run struct {
 	err              error
 }
 
-// Run starts a fleet, puts it under trouble, and checks what its members receive.
+// Run starts a fleet, injects faults, and checks what its members receive.
 func Run(ctx context.Context, c Config) (result Result, err error) {
 	if err := c.Check(); err != nil {
 		return result, err
@@ -205,7 +205,7 @@ func rest(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// broadcasts has members broadcast while the trouble goes on.
+// broadcasts has members broadcast while faults are injected.
 func (r *run) broadcasts(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Time)
 	defer cancel()

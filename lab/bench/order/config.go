@@ -1,4 +1,4 @@
-// Package order measures one order of messages beside the broadcast that carries it, and beside
+// Package order compares one order of messages with the broadcast that carries it, and with
 // puts to etcd. All members of Pleach are in this process, and talk over TCP; etcd's servers are
 // processes.
 package order

@@ -125,7 +125,7 @@ func (m *memory) counts() (frames uint64, connections int) {
 	return m.frames.Load(), int(m.connections.Load())
 }
 
-// counted counts what a member's handler is told.
+// counted counts the calls of a member's handler.
 type counted struct {
 	transport.Transport
 	memory *memory

@@ -133,7 +133,7 @@ func (s *size) measureIdle(ctx context.Context) error {
 	return nil
 }
 
-// measureBroadcasts measures broadcasts beside those of the bare tree, interleaved.
+// measureBroadcasts measures broadcasts and those of the bare tree, interleaved.
 func (s *size) measureBroadcasts(ctx context.Context) error {
 	pleach := s.group.system()
 	c := broadcast.Config{

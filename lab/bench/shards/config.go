@@ -70,7 +70,7 @@ type Result struct {
 	// Largest is the largest share of a member, in shares of 1/Members.
 	Largest float64 `json:"largest_share"`
 	// Restarts of members, with Requests meanwhile. Retried were those that had no owner, or
-	// another one, at the first try; served they were all in the end.
+	// another one, at the first try; all were served eventually.
 	Restarts   int     `json:"restarts"`
 	Requests   int     `json:"requests"`
 	Retried    int     `json:"retried"`

@@ -58,7 +58,7 @@ func (o *observer) exit(partition int) {
 	o.partitions[partition].active--
 }
 
-// served takes a request that was served in the end.
+// served takes a request that was served eventually.
 func (o *observer) served(took time.Duration, tries int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -24,7 +24,7 @@ type Config struct {
 	// Size is that of a message, in bytes.
 	Size int
 	// Before is how long the root broadcasts before members are stopped, and After how long
-	// it goes on then. Messages sent after the view without them are not evaluated.
+	// it continues then. Messages sent after the view without them are not evaluated.
 	Before, After time.Duration
 	// Runs is how often each system is measured.
 	Runs int
@@ -102,7 +102,7 @@ type Result struct {
 	MessagesAfter  float64 `json:"messages_after"`
 
 	// At full rate: messages a second at the slowest live member before the stop, and from
-	// then until the view, and how many of those sent some live member lacks in the end.
+	// then until the view, and how many of those sent some live member never gets.
 	RateBefore float64 `json:"rate_before"`
 	RateAfter  float64 `json:"rate_after"`
 	Lost       uint64  `json:"lost"`

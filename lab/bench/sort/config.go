@@ -14,7 +14,7 @@ type Config struct {
 	// Records is how many records of 100 bytes are sorted, Members by how many
 	// processes, and Trials how often.
 	Records, Members, Trials int
-	// GNU runs GNU sort beside it.
+	// GNU runs GNU sort for comparison.
 	GNU bool
 	// Seed chooses the records, and the process that is killed.
 	Seed uint64

@@ -45,7 +45,7 @@ type runner struct {
 	want       digest // of the output
 }
 
-// trial runs the job once in each way, with the same victim, and GNU sort beside it.
+// trial runs the job once in each way, with the same victim, and GNU sort.
 func (r *runner) trial(ctx context.Context) (t trial, err error) {
 	if r.GNU {
 		t.gnu, err = r.gnu(ctx)

@@ -25,7 +25,7 @@ const (
 
 // Kill is the outcome of one: times from before the kill.
 type Kill struct {
-	// Complete says that every survivor went on with all the others.
+	// Complete says that every survivor continued with all the others.
 	Complete bool
 	// FirstError is when the first survivor's Allreduce failed, and LastError when
 	// the last one's did.
@@ -145,7 +145,7 @@ type Result struct {
 	Ratio float64 `json:"ratio,omitempty"`
 }
 
-// Summarize makes a result of kills, beside Pleach's p50 in ms.
+// Summarize makes a result of kills, compared with Pleach's p50 in ms.
 func (p *Program) Summarize(ranks int, kills []Kill, pleach float64) Result {
 	complete := slices.DeleteFunc(slices.Clone(kills), func(k Kill) bool { return !k.Complete })
 	p50 := func(of func(Kill) time.Duration) float64 {

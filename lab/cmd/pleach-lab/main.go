@@ -1,5 +1,5 @@
-// Command pleach-lab is the laboratory: it draws broadcast trees, simulates
-// broadcasts, tunes them to a network, reproduces papers, and measures Pleach beside
+// Command pleach-lab is the lab: it draws broadcast trees, simulates
+// broadcasts, tunes them to a network, reproduces papers, and compares Pleach with
 // other systems.
 package main
 

@@ -68,7 +68,7 @@ func spreadText(s calibrate.Spread) string {
 // calibrationJSON is the same for programs, in nanoseconds.
 type calibrationJSON struct {
 	Hop      [3]int64 `json:"hop_ns"`      // median, 10% and 90%
-	Overhead [3]int64 `json:"overhead_ns"` // likewise
+	Overhead [3]int64 `json:"overhead_ns"` // median, 10% and 90%
 	Latency  int64    `json:"latency_ns"`
 	Step     int64    `json:"step_ns"`
 

@@ -86,7 +86,7 @@ func (q *Question) Check() error {
 	return nil
 }
 
-// Tune answers. progress, if not nil, is told the option that is simulated and
+// Tune answers. progress, if not nil, is called with the option that is simulated and
 // the share of all that is done, from any goroutine.
 func Tune(ctx context.Context, q Question, progress func(what string, share float64)) (*Answer, error) {
 	if err := q.Check(); err != nil {

@@ -5,7 +5,7 @@ import "github.com/pleach-go/pleach/lab/figures"
 // bindingsBench needs the command and the library, and Debian's numpy, mpi4py and torch.
 const bindingsBench = "/usr/bin/python3 bindings/python/bench.py --json "
 
-// bindingsCalls measures Allreduce from other languages beside Go, mpi4py and Gloo.
+// bindingsCalls compares Allreduce from other languages with Go, mpi4py and Gloo.
 func bindingsCalls(l *lab) []figures.Table {
 	l.output("make --silent build bindings")
 	var out map[string]map[string]float64
@@ -17,7 +17,7 @@ func bindingsCalls(l *lab) []figures.Table {
 	return []figures.Table{t}
 }
 
-// bindingsTraining measures what a training notices of a death, beside Gloo.
+// bindingsTraining measures the delay of a training by a death, compared with Gloo.
 func bindingsTraining(l *lab) []figures.Table {
 	var out map[string]float64
 	l.measure(&out, bindingsBench+"training")

@@ -24,7 +24,7 @@ func (o *broadcastOutput) of(system string, members int) broadcast.Result {
 
 const benchBroadcast = "go run ./lab/cmd/pleach-lab bench broadcast --json "
 
-// broadcastLatency measures one message at a time beside a bare tree.
+// broadcastLatency measures one message at a time, compared with a bare tree.
 func broadcastLatency(l *lab) []figures.Table {
 	t := figures.Table{Name: "latency", Columns: []string{"", "pleach p50", "bare p50", "ratio", "messages per member", "flags"}}
 	for _, g := range []struct {

@@ -32,7 +32,7 @@ func (o *collectivesOutput) of(system, operation string, members, size int) coll
 	return o.Results[i]
 }
 
-// collectivesBesideMPI measures calls beside Open MPI, by both of its ways on one host.
+// collectivesBesideMPI compares calls with Open MPI, by both of its networks on one host.
 func collectivesBesideMPI(l *lab) []figures.Table {
 	var out collectivesOutput
 	for _, members := range collectiveMembers { // in pieces: each is a minute
@@ -84,7 +84,7 @@ func (o *collectivesOutput) ratio(operation string, members, size int, field fun
 	return ratio(field(o.of("pleach", operation, members, size)), 1)
 }
 
-// runThrough says what calls cost that finish although a process dies, beside those that report.
+// runThrough compares calls that finish even when a process dies with those that report.
 func (o *collectivesOutput) runThrough() figures.Table {
 	var ratios []float64
 	for _, r := range o.Results {

@@ -19,7 +19,7 @@ func fleetResult(l *lab, zones, members int, flags string) (r fleet.Result) {
 	return r
 }
 
-// fleetQuiet measures fleets without trouble.
+// fleetQuiet measures fleets without faults.
 func fleetQuiet(l *lab) []figures.Table {
 	t := figures.Table{Name: "quiet", Columns: []string{"zones × members", "broadcasts/s", "in a zone, p50", "median", "99%", "lost, twice, out of order", "messages between zones, of a broadcast", "bytes between zones, a second"}}
 	for _, g := range []struct{ zones, members, rate int }{{4, 8, 10}, {8, 8, 10}, {8, 16, 5}} {
@@ -50,7 +50,7 @@ func fleetTrouble(l *lab) []figures.Table {
 	return []figures.Table{t}
 }
 
-// fleetFull measures what a fleet carries, beside the same members in one group.
+// fleetFull measures the throughput of a fleet, compared with the same members in one group.
 func fleetFull(l *lab) []figures.Table {
 	t := figures.Table{Name: "full", Columns: []string{"size, faults", "broadcasts, deliveries", "lost, twice, out of order", "each member, a second", "in one group", "ratio"}}
 	const none, some = "--kill 0 --cut 0 --down 0", "--kill 3s --cut 10s --down 0"

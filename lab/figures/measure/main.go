@@ -1,5 +1,5 @@
 // Command measure runs the commands whose figures README and docs quote, and writes the
-// records and the pages anew:
+// records and the pages again:
 //
 //	go run ./lab/figures/measure            # everything: hours
 //	go run ./lab/figures/measure silent     # a part

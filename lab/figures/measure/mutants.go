@@ -18,7 +18,7 @@ type planted struct {
 	Score   float64 `json:"score"`
 }
 
-// mutantsTests plants bugs in all packages. A run that was interrupted goes on where it was.
+// mutantsTests plants bugs in all packages. A run that was interrupted continues where it was.
 func mutantsTests(l *lab) []figures.Table {
 	var out struct {
 		planted

@@ -9,7 +9,7 @@ import (
 	"github.com/pleach-go/pleach/lab/figures"
 )
 
-// orderTimes measures messages in one order beside the broadcast, etcd and JetStream.
+// orderTimes compares messages in one order with the broadcast, etcd and JetStream.
 func orderTimes(l *lab) []figures.Table {
 	systems := []string{"broadcast", "order", "safe", "etcd-puts", "jetstream"}
 	var out struct {
@@ -46,7 +46,7 @@ type leaseResult struct {
 	Two    int     `json:"two_holders"`
 }
 
-// orderLeases measures how long leases have no holder after a kill, beside etcd's.
+// orderLeases measures how long leases have no holder after a kill, compared with etcd's.
 func orderLeases(l *lab) []figures.Table {
 	var out struct {
 		Results []leaseResult `json:"results"`

@@ -91,7 +91,7 @@ func silentRate(l *lab) []figures.Table {
 	return []figures.Table{t}
 }
 
-// silentPeers measures Pleach beside its peers, and makes README's row of it.
+// silentPeers compares Pleach with its peers, and makes README's row of it.
 func silentPeers(l *lab) []figures.Table {
 	systems := []struct{ system, name string }{
 		{"pleach", "Pleach"},

@@ -7,7 +7,7 @@ import (
 	"github.com/pleach-go/pleach/lab/figures"
 )
 
-// sortBesideGNU measures a sort beside GNU sort, and kills a process in each phase.
+// sortBesideGNU compares a sort with GNU sort, and kills a process in each phase.
 func sortBesideGNU(l *lab) []figures.Table {
 	t := figures.Table{Name: "gnu", Columns: []string{"records", "processes", "trials", "pleach p50", "GNU sort p50", "of GNU sort", "processor time", "GNU sort"}}
 	killed := figures.Table{Name: "killed", Columns: []string{"records", "processes", "killed in", "lost with takeover", "lost with a restart", "ratio", "same output"}}

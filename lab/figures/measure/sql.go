@@ -35,7 +35,7 @@ func eachQuery(l *lab, flags string, show func(name string, r *sqlResult)) {
 	}
 }
 
-// sqlTimes runs queries beside one DuckDB.
+// sqlTimes compares queries with one DuckDB.
 func sqlTimes(l *lab) []figures.Table {
 	t := figures.Table{Name: "times", Columns: []string{"query", "one DuckDB", "8 processes"}}
 	eachQuery(l, "--deaths=false --trials 1", func(name string, r *sqlResult) {

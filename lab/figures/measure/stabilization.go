@@ -30,7 +30,7 @@ func viewsAfterKill(l *lab) []figures.Table {
 	return []figures.Table{t}
 }
 
-// viewsBesideGossip measures when the last survivor knows of a death, beside memberlist and serf.
+// viewsBesideGossip measures when the last survivor learns of a death, compared with memberlist and serf.
 func viewsBesideGossip(l *lab) []figures.Table {
 	var out viewsOutput
 	l.measure(&out, "go -C lab/peers run ./convergence --members 47 --kills 4 --turns 1 --json")

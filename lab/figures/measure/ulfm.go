@@ -10,7 +10,7 @@ import (
 	"github.com/pleach-go/pleach/lab/figures"
 )
 
-// viewsBesideULFM measures a view after a kill beside what survivors do by ULFM. Open MPI with
+// viewsBesideULFM compares a view after a kill with the recovery of survivors by ULFM. Open MPI with
 // ULFM is in PATH, or in the directory that make ulfmroot made and ULFM_ROOT names.
 func viewsBesideULFM(l *lab) []figures.Table {
 	root := ""

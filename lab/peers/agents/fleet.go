@@ -20,7 +20,7 @@ const patience = time.Minute
 
 // agent is one member, as its clients see it.
 type agent interface {
-	// join makes it a member, if it has not joined by itself.
+	// join makes it a member, if it has not joined automatically.
 	join() error
 	// alive lists the members that are alive for it, by name.
 	alive(ctx context.Context) ([]string, error)

@@ -1,4 +1,4 @@
-// Command agents measures pleach agent beside serf agent, as an operator would run them:
+// Command agents compares pleach agent with serf agent, as an operator would run them:
 // every member is a process of its own, and a client talks to each of them by its local
 // interface.
 //
@@ -18,7 +18,7 @@ import (
 	"github.com/pleach-go/pleach/lab/peers/internal/program"
 )
 
-const usage = `Measure pleach agent beside serf agent: all members are processes of this host and
+const usage = `Compare pleach agent with serf agent: all members are processes of this host and
 talk over loopback. All systems run at the same time and are interleaved round by round,
 so that other load of the host falls on all alike.
 

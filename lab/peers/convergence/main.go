@@ -1,4 +1,4 @@
-// Command convergence measures, beside Pleach, how long what people use now takes
+// Command convergence measures how long Pleach and systems that are in use take
 // to notice that a process was killed: from the kill until the last survivor has
 // dropped it. Serf and memberlist keep a list for each member; only Pleach's
 // survivors agree on one.

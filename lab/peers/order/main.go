@@ -1,4 +1,4 @@
-// Command order measures messages in one order beside what people use now for them: puts to
+// Command order compares messages in one order with systems that are in use for them: puts to
 // etcd, and a stream of NATS JetStream with three replicas.
 //
 // Package lab/bench/order measures; each peer has a file that sets it up.

@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// laboratory plants bugs, some at a time, and keeps what it learns.
-type laboratory struct {
+// planter plants bugs, some at a time, and keeps the verdicts.
+type planter struct {
 	*options
 	sites []site // all of the packages
 	equal equal
@@ -28,7 +28,7 @@ type laboratory struct {
 }
 
 // plantAll plants bugs, package by package.
-func (l *laboratory) plantAll(ctx context.Context, chosen []site) error {
+func (l *planter) plantAll(ctx context.Context, chosen []site) error {
 	if err := l.openLog(); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (l *laboratory) plantAll(ctx context.Context, chosen []site) error {
 }
 
 // plantIn plants bugs of one package.
-func (l *laboratory) plantIn(ctx context.Context, chosen []site) error {
+func (l *planter) plantIn(ctx context.Context, chosen []site) error {
 	dir, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func (l *laboratory) plantIn(ctx context.Context, chosen []site) error {
 	if err != nil {
 		return err
 	}
-	return beside(l.workers, chosen, func(s site) error {
+	return parallel(l.workers, chosen, func(s site) error {
 		v, err := t.plant(ctx, s)
 		if err != nil {
 			return err
@@ -80,8 +80,8 @@ func (l *laboratory) plantIn(ctx context.Context, chosen []site) error {
 	})
 }
 
-// beside does the same with all of a list, some at a time, until one fails.
-func beside[T any](workers int, list []T, do func(T) error) (err error) {
+// parallel calls do for each item of a list, with so many workers, until one call fails.
+func parallel[T any](workers int, list []T, do func(T) error) (err error) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for range workers {
@@ -103,7 +103,7 @@ func beside[T any](workers int, list []T, do func(T) error) (err error) {
 }
 
 // take counts a bug and logs it.
-func (l *laboratory) take(v verdict) error {
+func (l *planter) take(v verdict) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.record.take(v)
@@ -114,9 +114,9 @@ func (l *laboratory) take(v verdict) error {
 	return json.NewEncoder(l.verdicts).Encode(v)
 }
 
-// openLog reads what a run before this one has found out about the same code, and goes on
+// openLog reads what a run before this one has found out about the same code, and continues
 // there.
-func (l *laboratory) openLog() (err error) {
+func (l *planter) openLog() (err error) {
 	if l.log == "" {
 		return nil
 	}
