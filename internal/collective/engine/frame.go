@@ -16,8 +16,8 @@ type msgType uint8
 
 const (
 	typeMessage         msgType = iota + 1 // from task to task
-	typeProgress                           // how far a process has come
-	typeProgressRequest                    // the same, and asks for the receiver's progress
+	typeProgress                           // the sender's progress
+	typeProgressRequest                    // the sender's progress, and a request for the receiver's
 	typeAbort                              // a call has failed
 	typeVote                               // the four phases of an agreement
 	typeAccept

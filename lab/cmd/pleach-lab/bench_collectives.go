@@ -42,7 +42,7 @@ processor (GOMAXPROCS=1), as a rank of an MPI program has.
                loopback only (pml ob1, btl tcp,self), unbound. Where there are more
                ranks than processors it yields when idle (mpi_yield_when_idle), which
                is its default.
-  openmpi-shm  likewise, over Open MPI's own shared memory (btl vader,self), which is
+  openmpi-shm  the same calls over Open MPI's own shared memory (btl vader,self), which is
                what it takes on one host automatically
 
 Rounds follow each other in blocks. The first round of a block, before which all members

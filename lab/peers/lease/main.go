@@ -26,7 +26,7 @@ leases; the one that holds the most is killed and started again, --kills times. 
 the kill until another process has got the lease.
 
   pleach   package lease; its processes are the members of the group
-  etcd     a session and a mutex of etcd's client, beside as many servers, which stay; a
+  etcd     a session and a mutex of etcd's client, with as many servers, which stay; a
            TTL below 2 s is 2 s
 
 Usage: go run ./lease [flags]
