@@ -21,7 +21,8 @@ var (
 	ErrLeft = errors.New("pleach: left the group")
 	// ErrEvicted is returned when the other members have installed a view without
 	// this process: they could not reach it, an operator has evicted it ([Evict]), or its
-	// certificate is revoked. The error is an [*EvictedError]. Config.Recovery.Rejoin, or [Group.Rejoin], makes this process a member again.
+	// certificate is revoked. The error is an [*EvictedError]. Config.Recovery.Rejoin, or
+	// [Group.Rejoin], makes this process a member again.
 	ErrEvicted = errors.New("pleach: removed from the group")
 	// ErrReplaced is returned when another process has taken this one's place in the
 	// group: it has joined with the same ID. The error is a [*ReplacedError]. It is
@@ -32,7 +33,8 @@ var (
 	ErrIdentityInUse = errors.New("pleach: ID in use by a live member")
 	// ErrTooSlow is returned when this process has left the group because its program
 	// received no message for Limits.SlowTimeout while others had to wait for it, or
-	// because the process itself was starved of CPU. Config.Recovery.Rejoin, or [Group.Rejoin], makes this process a member again.
+	// because the process itself was starved of CPU. Config.Recovery.Rejoin, or [Group.Rejoin],
+	// makes this process a member again.
 	ErrTooSlow = errors.New("pleach: left the group because this process, or its program, is too slow")
 	// ErrNoQuorum is returned by Broadcast while too few members are reachable. The
 	// error is a [*QuorumError], also in [View.Err]. The process stays a member: Err is

@@ -156,9 +156,10 @@ func (g *Group) SetSeeds(seeds ...string) {
 // Rejoin makes this process a member again after [ErrEvicted] and [ErrTooSlow]: it aborts
 // the membership that it has, and joins the group with the same ID and address, so that it
 // gets its old rank if that is free. What was given to the group stays: handlers, and
-// subscriptions. [Group.Messages] and each subscription then first yield a [*GapError]. With Config.Recovery.Rejoin, a group does all that automatically, and Rejoin
-// only waits for it. A process that is removed again and again, each time within a minute,
-// waits before it joins: 2 s, then twice as long each time, up to 30 s.
+// subscriptions. [Group.Messages] and each subscription then first yield a [*GapError]. With
+// Config.Recovery.Rejoin, a group does all that automatically, and Rejoin only waits for it. A
+// process that is removed again and again, each time within a minute, waits before it joins: 2 s,
+// then twice as long each time, up to 30 s.
 //
 // After [ErrReplaced], or if another process with its ID has joined meanwhile, Rejoin
 // returns a [*ReplacedError]: this process stays out. The seeds are those of Join or

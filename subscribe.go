@@ -63,8 +63,8 @@ func (e *TopicError) Error() string {
 // subscriptions. So an unread one makes this process slow. Messages of topics that this
 // process does not subscribe to are dropped when they arrive.
 //
-// Subscriptions stay when this process joins again: then they first yield a [*GapError]. The first subscription to a topic of Config.Delivery.Topics is the one that
-// was made before the first view.
+// Subscriptions stay when this process joins again: then they first yield a [*GapError]. The first
+// subscription to a topic of Config.Delivery.Topics is the one that was made before the first view.
 func (g *Group) Subscribe(name string) (*Subscription, error) {
 	s := g.session()
 	if !stream.ValidTopic(name) {

@@ -53,7 +53,8 @@ const worldSharedBytes = 64 << 20
 // NewWorld makes this process part of a job. It returns as soon as the other
 // processes can reach this one; it does not wait for them to start. A process that
 // does not start within Config.Detection.StartTimeout counts as dead; under pleach run, one that
-// ends before does at once. ctx bounds the call, not the job. A program ends its part by Finalize, and by Abort after an error.
+// ends before does at once. ctx bounds the call, not the job. A program ends its part by Finalize,
+// and by Abort after an error.
 //
 // A process that replaces a dead one of the job, by Config.Job.Respawned or because pleach
 // run --respawn has started it, is back in the group when NewWorld returns. It makes no

@@ -2,8 +2,8 @@ package broadcast
 
 import "github.com/pleach-go/pleach/protocol"
 
-// Group is all processes of one plan, for a driver of all of them. Its memory is laid out in rank order and used again from one
-// broadcast to the next.
+// Group is all processes of one plan, for a driver of all of them. Its memory is laid out in rank
+// order and used again from one broadcast to the next.
 type Group struct {
 	plan      Plan
 	processes []Process

@@ -66,8 +66,9 @@ func Within(d time.Duration) Option {
 // call that any process has not completed: that in progress and, where all calls are of the
 // kinds whose result depends on all processes (Barrier, Allreduce, Allgather, ReduceScatter,
 // Alltoall), the one or two before. Other kinds let processes run ahead: then it may be any
-// of the last 256 calls. [Comm.Hold] adds all calls that are held. So f must not read data that the program changes after the call, such as
-// weights that are updated in place: it needs a copy of those that the call began with.
+// of the last 256 calls. [Comm.Hold] adds all calls that are held. So f must not read data that the
+// program changes after the call, such as weights that are updated in place: it needs a copy of
+// those that the call began with.
 //
 // If a task that was taken over sends another message than it had sent before, every call
 // on all processes ends with a [*DivergedError]. A call without Restore fails with a

@@ -61,8 +61,9 @@ func (p *proposal) abandon(err error) error {
 // change the result.
 //
 // Propose blocks until this process has applied the command, even while there is no quorum: the
-// error is [pleach.ErrNoQuorum] as well as that of ctx if ctx ends meanwhile. If ctx ends first, or this process is no longer a member, the command may be applied or not. It
-// is applied once at most in any case.
+// error is [pleach.ErrNoQuorum] as well as that of ctx if ctx ends meanwhile. If ctx ends first, or
+// this process is no longer a member, the command may be applied or not. It is applied once at most
+// in any case.
 func (r *Replica) Propose(ctx context.Context, machine string, command []byte) ([]byte, error) {
 	if _, ok := r.machines[machine]; !ok {
 		return nil, fmt.Errorf("%w: %q", ErrNoMachine, machine)

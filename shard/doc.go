@@ -16,9 +16,10 @@
 // Ownership is exclusive in two ways. By token, always: no two owners of a partition have the
 // same token, and a later owner has a higher one, even after all processes were stopped and
 // started again (Config.TokenFloor, Config.DataDir). A store that refuses a token below the
-// highest that it has seen is safe whatever happens. By time, while processes run, their clocks run alike, and messages between members
-// of one view arrive within a fifth of Config.Lease: an owner that a majority of its view does
-// not answer stops serving within four fifths of Config.Lease, before another one begins.
+// highest that it has seen is safe whatever happens. By time, while processes run, their clocks run
+// alike, and messages between members of one view arrive within a fifth of Config.Lease: an owner
+// that a majority of its view does not answer stops serving within four fifths of Config.Lease,
+// before another one begins.
 //
 // All members of the group call [New] with the same settings. They are compared: while members
 // differ, no partition begins, and [Shards.Serve] returns a [*SettingsError]. After

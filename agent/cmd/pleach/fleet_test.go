@@ -148,8 +148,8 @@ func checkNumbers(t *testing.T, l *terminal, sender string, sent int) {
 
 // Nine agents in three zones by the guide, 20 ms apart: what is sent to the fleet is heard by all
 // nine, and every listener has all messages, in order, once, although a zone is cut off, agents
-// of all zones are killed, and then all of one zone: those that listen at a killed agent, too. With PLEACH_FULL, the cut lasts
-// for 10 s, and 20 agents are killed.
+// of all zones are killed, and then all of one zone: those that listen at a killed agent, too. With
+// PLEACH_FULL, the cut lasts for 10 s, and 20 agents are killed.
 func TestFleetOfAgents(t *testing.T) {
 	cut, kills := 3*time.Second, 2
 	if testutil.Full.On() {

@@ -225,8 +225,8 @@ func (p *Link) Rest() {
 	}
 }
 
-// Flush implements [engine.FlushingLink]: it waits until everything that was sent has arrived, and acknowledges what was
-// received.
+// Flush implements [engine.FlushingLink]: it waits until everything that was sent has arrived, and
+// acknowledges what was received.
 func (p *Link) Flush(ctx context.Context) error {
 	a := new(attempt)
 	a.try = func() {

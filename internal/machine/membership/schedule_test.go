@@ -11,8 +11,9 @@ import (
 
 // Random schedules: groups of 5 to 40 with crashes, restarts, partitions that
 // heal, cuts in one direction, lost and late frames, wrong suspicions, herds that
-// join, second processes with the identity of a live one, leaves and changes of meta, while messages are sent. Whatever happens, the checker has
-// nothing to complain of; and once it stops, all who live come to agree.
+// join, second processes with the identity of a live one, leaves and changes of meta, while
+// messages are sent. Whatever happens, the checker has nothing to complain of; and once it stops,
+// all who live come to agree.
 //
 // PLEACH_SEEDS=n runs n of them, PLEACH_FIRST=s those from seed s on, and
 // PLEACH_SEED=s just that one.

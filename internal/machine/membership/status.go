@@ -11,9 +11,10 @@ import (
 // view changes, in turn, and a receiver with a later view answers. The two are connected
 // to it anyway, and by the tree all members learn in a logarithmic number of intervals
 // what the coordinator knows. While members are unreachable, these two may be as well, or
-// may be as far behind, so the receivers are those at distances 1, 2, 4, … on the ring. A frozen member does so more often, and tells the
-// coordinator that it is stuck. In a small group, where commits are not corrected, a
-// participant that waits for the next frame of a change asks the owner of the ballot.
+// may be as far behind, so the receivers are those at distances 1, 2, 4, … on the ring. A frozen
+// member does so more often, and tells the coordinator that it is stuck. In a small group, where
+// commits are not corrected, a participant that waits for the next frame of a change asks the owner
+// of the ballot.
 type status struct {
 	due   protocol.Time // 0: the current time is not known yet
 	turn  int           // counts up

@@ -16,8 +16,8 @@ import (
 // caught up.
 //
 // In a zone that begins, nothing is acknowledged, so all others are covered. It waits for those
-// that its config names, and for those that the first zones that it meets wait for. Otherwise a zone that has died and begun again would run away from one that is cut
-// off just then.
+// that its config names, and for those that the first zones that it meets wait for. Otherwise a
+// zone that has died and begun again would run away from one that is cut off just then.
 
 // setAway notes which of the zones that are covered are not in the backbone.
 func (s *shipping) setAway(now Time) {

@@ -166,8 +166,8 @@ func (s *shipping) choose(l *link) Peer {
 }
 
 // handleReply takes in the positions of a gateway, and reports whether a link begins. A zone
-// that is new begins at the present, unless this one has waited for it. A reply from before another zone was gone says nothing
-// about that one, so the gateway is asked again.
+// that is new begins at the present, unless this one has waited for it. A reply from before another
+// zone was gone says nothing about that one, so the gateway is asked again.
 func (s *shipping) handleReply(now Time, rank int, f *frame) bool {
 	l := s.links[f.zone]
 	if l == nil || l.gateway.Rank != rank || l.synced && !l.again {

@@ -69,7 +69,8 @@ type frame struct {
 	incarnation uint64
 	// first is the segment's number (data, repair), the number after all that is offered
 	// (offer) or asked about (poll, ack), the first requested (request), the first that is
-	// still kept (trimmed), or the first that the tree brings again (adopt). last is the number after the last requested.
+	// still kept (trimmed), or the first that the tree brings again (adopt). last is the number
+	// after the last requested.
 	first, last uint64
 	// live is the number before which those below that answer have accepted everything, if
 	// it is greater than first (grantCredit).

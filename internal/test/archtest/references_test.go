@@ -16,7 +16,8 @@ import (
 	"testing/fstest"
 )
 
-// Comments outlive what they refer to: every doc link to a name of this repository, and every file that a comment or a page for developers names, exists.
+// Comments outlive what they refer to: every doc link to a name of this repository, and every file
+// that a comment or a page for developers names, exists.
 func TestReferencesExist(t *testing.T) {
 	links, complaints := checkReferences(t, os.DirFS("../../.."))
 	for _, c := range complaints {

@@ -1,4 +1,5 @@
-// Package tpchdata generates TPC-H data as Parquet files: the tables of package tpch. What is measured with them is no TPC-H result.
+// Package tpchdata generates TPC-H data as Parquet files: the tables of package tpch. What is
+// measured with them is no TPC-H result.
 package tpchdata
 
 import (
