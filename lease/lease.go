@@ -37,20 +37,20 @@ type Config struct {
 	Replica *replicated.Replica
 	Machine string
 	Table   *Table
-	// TTL is for how long a lease is valid without a renewal. The holder renews it three times
-	// as often. A holder that dies keeps others out for about as long. If zero, 5 s.
+	// TTL is how long a lease is valid without a renewal. The holder renews it three times per
+	// TTL. A holder that dies keeps others out for about as long. If zero, 5 s.
 	TTL time.Duration
-	// Drift is by how much the rates of two processes' clocks may differ. All processes use the
-	// same. If zero, 0.01, twenty times what a clock without a time server may be off.
+	// Drift is the largest relative difference between the rates of two processes' clocks. It is
+	// the same in all processes. If zero, 0.01: twenty times the usual error of a clock without a
+	// time server.
 	Drift float64
-	// TokenFloor returns a number that the token of a new lease is not below, such as the time
-	// of day. The members that begin a table use the highest of theirs. So tokens keep rising
-	// after all processes were stopped and started again, and have forgotten the last one. If
-	// nil, the time of day in milliseconds.
+	// TokenFloor returns a lower bound for the tokens of new leases, such as the time of day. The
+	// members that begin a table use the highest of their bounds. So tokens keep rising even if
+	// all processes restart and lose the last token. If nil, the time of day in milliseconds.
 	TokenFloor func() uint64
-	// DataDir is a directory in which this process keeps a number that no token was above:
-	// tokens then keep rising even if clocks were set back meanwhile. If empty, that of the
-	// group.
+	// DataDir is a directory in which this process saves an upper bound of all tokens so far:
+	// tokens then keep rising even if clocks were set back meanwhile. If empty, the data
+	// directory of the group.
 	DataDir string
 }
 
@@ -81,8 +81,8 @@ const (
 )
 
 // New returns the leases of a group. The other processes use the same machine and drift, and call
-// New as soon as they are members: where a table begins, no process gets a lease until all members
-// of the view have told their TokenFloor, or 5 s have passed.
+// New as soon as they are members: when a table begins, no process gets a lease until all members
+// of the view have sent their TokenFloor, or 5 s have passed.
 func New(c Config) (*Leases, error) {
 	for _, check := range []struct {
 		field string

@@ -13,7 +13,7 @@ import (
 // Config configures [New]. The zero value of each setting is a good default. All members use
 // the same Partitions, Weight, Lease and HandoffTimeout: see [SettingsError].
 type Config struct {
-	// Name tells several Shards of one group apart. It has at most 100 bytes. If empty,
+	// Name distinguishes several Shards of one group. It has at most 100 bytes. If empty,
 	// "shards".
 	Name string
 	// Partitions is the number of partitions that keys are divided into, at most 65,536. If
@@ -23,25 +23,25 @@ type Config struct {
 	// on nothing but the member, as on its Meta. If nil, every member has weight 1.
 	Weight func(pleach.Member) int
 	// Lease is how long a new owner waits for an old one that has not released a partition
-	// and is not in the view. An owner that has lost touch with a majority stops within four
-	// fifths of it. If zero, 1 s. If negative, new owners do not wait, and owners exclude
+	// and is not in the view. An owner that no majority answers stops within four fifths
+	// of it. If zero, 1 s. If negative, new owners do not wait, and owners exclude
 	// each other by their tokens alone.
 	Lease time.Duration
 	// HandoffTimeout is how long an owner may take to finish its work and to release a
 	// partition that moves. Then its contexts end. If zero, 1 s.
 	HandoffTimeout time.Duration
 	// Release is called when a partition moves to another member and the work on it has ended,
-	// before the other one begins: to write down what it needs. Its context ends with
+	// before the new owner begins, for instance to save state that the new owner needs. Its context ends with
 	// HandoffTimeout. It is not called when the partition is lost otherwise. If nil, nothing is.
 	Release func(ctx context.Context, partition int, token uint64)
-	// TokenFloor returns a number that tokens are above, such as the time of day. New calls it
-	// once. The members that begin use the highest of theirs; a member that joins them uses
-	// what they use. So tokens keep rising after all processes were stopped and started again.
+	// TokenFloor returns a lower bound for all tokens, such as the time of day. New calls it
+	// once. The first members use the highest of their bounds; a member that joins them uses the
+	// same bound. So tokens keep rising even if all processes restart.
 	// If nil, the time of day in milliseconds.
 	TokenFloor func() uint64
-	// DataDir is a directory in which this process keeps a number that no token was above:
-	// tokens then keep rising even if clocks were set back meanwhile. If empty, that of the
-	// group.
+	// DataDir is a directory in which this process saves an upper bound of all tokens so far:
+	// tokens then keep rising even if clocks were set back meanwhile. If empty, the data
+	// directory of the group.
 	DataDir string
 }
 
