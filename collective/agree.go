@@ -7,7 +7,7 @@ import (
 )
 
 // Agree returns the bits that are set in every process's value. All survivors get the
-// same result although processes die, and no [Restore] is needed. The value of a process
+// same result even when processes die, and no [Restore] is needed. The value of a process
 // that dies during the call counts for all survivors or for none.
 //
 // With [Report] it is MPI_Comm_agree of ULFM: it returns the agreed value together with a
@@ -17,7 +17,7 @@ import (
 // Agree and [Comm.Shrink] bring processes together whose calls have ended differently: the
 // first Agree or Shrink of each process in a communicator matches the first of all
 // others, and so on, whatever else they have called before. A process makes one at a
-// time. They work in a revoked communicator. A process that is alive and does not come holds
+// time. They work in a revoked communicator. A live process that never reaches the call holds
 // both up, unless they have a deadline ([Within]).
 func Agree(ctx context.Context, c Communicator, value uint64, options ...Option) (uint64, error) {
 	s := engine.Signature{Kind: engine.Agree, Root: engine.NoRoot, Length: engine.NoLength}

@@ -1,5 +1,5 @@
 // Package collective has operations that all processes of a job take part in, and that
-// complete with the right result although processes die.
+// complete with the right result even when processes die.
 //
 //	sum, err := collective.Allreduce(ctx, world, mine, collective.Sum[float64](),
 //		collective.Restore(func(ctx context.Context, task int) ([]float64, error) {
@@ -31,7 +31,7 @@
 //
 // # What is not promised
 //
-//   - A process that dies after it has completed a call takes its result along, unless
+//   - The result of a process that dies after it has completed a call is lost, unless
 //     it holds ([Comm.Hold]). The task's new owner gets the task's next input from Restore.
 //   - A Restore that returns something else than the process had passed leads to
 //     different results on different processes. Most such errors are found by comparing

@@ -2,7 +2,7 @@ package collective
 
 // Hold makes what a process has received survive it. It keeps the log of all calls from the
 // next one on, on all processes, until this process calls release or dies. Without Hold, a
-// process that dies after it has completed a call takes its result along.
+// process that dies after it has completed a call loses its result.
 //
 //	defer world.Hold()()
 //	mine, err := collective.Alltoall(ctx, world, parts, restoreParts, collective.Takeover(received))

@@ -8,16 +8,16 @@ import (
 )
 
 // Once runs f on one process, that of task 0, and returns when f has returned there. If that
-// process dies before all others know, the task's new owner runs f again. So what f writes is
-// written although the writer dies:
+// process dies before all others know, the task's new owner runs f again. So the writes
+// of f happen even if the writer dies:
 //
 //	sum, err := collective.Allreduce(ctx, world, mine, collective.Sum[float64]())
 //	…
 //	err = collective.Once(ctx, world, func(ctx context.Context) error { return write(sum) })
 //
-// f uses what every process has, such as the result of an Allreduce, because any process may
-// come to run it. f may run again although it has returned, and a process may die while it
-// runs f again. So a file is written under another name and renamed. No process runs f after
+// Any process may have to run f, so f uses only data that every process has, such as the result
+// of an Allreduce. f may run again after it has returned, and a process may die while it runs f
+// again. So write files under another name and rename them. No process runs f after
 // Once has returned there. An error of f ends the call: it is returned by the process that ran
 // f, and the others return an [*AbortError].
 func Once(ctx context.Context, c Communicator, f func(context.Context) error, options ...Option) error {
