@@ -101,7 +101,8 @@ func worldState(c *Config, ctx context.Context) (*initialState, error) {
 	}
 	s.replaces = a.Addresses
 	if s.self.Rank != a.Rank {
-		err := fmt.Errorf("this process replaces rank %d, and got rank %d: another process has joined the group at its rank", a.Rank, s.self.Rank)
+		err := fmt.Errorf("this process replaces rank %d, and got rank %d: another process has joined the group at its rank",
+			a.Rank, s.self.Rank)
 		return nil, errors.Join(err, s.transport.Close())
 	}
 	return s, nil

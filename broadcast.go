@@ -128,7 +128,9 @@ func (s *sender) flush(ctx context.Context) error {
 
 // write hands a piece of a message to the member, as soon as it has room, unless
 // the message has been cut meanwhile. The first piece may have a topic.
-func (s *sender) write(ctx context.Context, topic string, piece []byte, left int, cut uint64) (restarts uint64, err error) {
+func (s *sender) write(ctx context.Context, topic string, piece []byte, left int,
+	cut uint64,
+) (restarts uint64, err error) {
 	var written error
 	err = s.waitToSend(ctx, func(protocol.Time) bool {
 		restarts = s.stream.Restarts()

@@ -175,7 +175,9 @@ func (c *calls) serve(r unicast.Request) {
 }
 
 // callHandler calls a handler, if there is one.
-func (c *calls) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error), r *unicast.Request) (unicast.Status, []byte) {
+func (c *calls) callHandler(ctx context.Context, f func(context.Context, Request) ([]byte, error),
+	r *unicast.Request,
+) (unicast.Status, []byte) {
 	if f == nil {
 		return unicast.NoHandler, nil
 	}

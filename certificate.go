@@ -35,7 +35,8 @@ type CertificateError struct {
 
 func (e *CertificateError) Error() string {
 	return fmt.Sprintf("no certificate in Config.Security.TLS is for this process, ID %q on host %s, only for %v: "+
-		"it needs the URI spiffe://TRUST-DOMAIN/pleach/GROUP/ID, or its ID or host as a name: %v", e.ID, e.Host, e.ValidFor, e.Err)
+		"it needs the URI spiffe://TRUST-DOMAIN/pleach/GROUP/ID, or its ID or host as a name: %v", e.ID, e.Host,
+		e.ValidFor, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -67,7 +68,10 @@ func checkCertificate(c *Config, id, address string) error {
 	if config.GetCertificate != nil {
 		return nil
 	}
-	e := &CertificateError{ID: id, Host: cmp.Or(c.Security.TLS.ServerName, admission.HostOf(address)), Err: errors.New("there is none")}
+	e := &CertificateError{
+		ID: id, Host: cmp.Or(c.Security.TLS.ServerName, admission.HostOf(address)),
+		Err: errors.New("there is none"),
+	}
 	for _, chain := range config.Certificates {
 		leaf, err := admission.Leaf(&chain)
 		if err == nil {
@@ -128,8 +132,12 @@ func verifyCandidate(c *Config, m membership.Member, former string, claim tcp.Cl
 	if err := covers(c, leaf, m.Identity, m.Address); err != nil {
 		return err
 	}
-	if former != "" && former != admission.HostOf(m.Address) && c.Security.TLS.ServerName == "" && !clientOf(c).Authorizer(nil).NamesID(leaf, m.Identity) {
-		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{ID: m.Identity, Address: m.Address, ValidFor: admission.NamesOf(leaf)})
+	if former != "" && former != admission.HostOf(m.Address) && c.Security.TLS.ServerName == "" &&
+		!clientOf(c).Authorizer(nil).NamesID(leaf, m.Identity) {
+		return fmt.Errorf("%q was on host %s: %w", m.Identity, former, &IdentityError{
+			ID: m.Identity, Address: m.Address,
+			ValidFor: admission.NamesOf(leaf),
+		})
 	}
 	return nil
 }
@@ -169,7 +177,8 @@ type credentials struct {
 func (c *credentials) watchExpiry() {
 	for c.life.Err() == nil {
 		if at := admission.Expiry(c.config.Security.TLS); !at.IsZero() && time.Until(at) < expiryNotice {
-			c.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at, "in", time.Until(at).Round(time.Minute))
+			c.log.Warn("this member's certificate expires: replace its file, or restart the process with another one", "at", at,
+				"in", time.Until(at).Round(time.Minute))
 		}
 		select {
 		case <-c.life.Done():

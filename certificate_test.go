@@ -30,7 +30,10 @@ func certificate(t *testing.T, names ...string) *x509.Certificate {
 
 func TestVerifyClaim(t *testing.T) {
 	v := &membership.View{Number: 7, Slots: 4, Members: membership.MembersOf(
-		membership.Member{Rank: 1, Identity: "one", Address: "10.0.0.1:7000"}, membership.Member{Rank: 3, Identity: "three", Address: "10.0.0.3:7000"},
+		membership.Member{Rank: 1, Identity: "one", Address: "10.0.0.1:7000"}, membership.Member{
+			Rank: 3, Identity: "three",
+			Address: "10.0.0.3:7000",
+		},
 	)}
 	c := Config{Group: "shop", Security: Security{TLS: new(tls.Config)}}
 	for _, test := range []struct {
@@ -49,7 +52,10 @@ func TestVerifyClaim(t *testing.T) {
 		{protocol.NoRank, "10.0.0.3:7000", "10.0.0.3", true},
 		{protocol.NoRank, "10.0.0.3:7000", "10.0.0.1", false},
 	} {
-		err := verifyClaim(&c, v, tcp.Claim{Rank: test.rank, Address: test.address, Certificates: []*x509.Certificate{certificate(t, test.name)}})
+		err := verifyClaim(&c, v, tcp.Claim{
+			Rank: test.rank, Address: test.address,
+			Certificates: []*x509.Certificate{certificate(t, test.name)},
+		})
 		if (err == nil) != test.want {
 			t.Errorf("%+v: %v", test, err)
 		}
@@ -78,7 +84,8 @@ func TestCertificateOfHostKeepsIDOnHost(t *testing.T) {
 		{"spiffe://example.org/pleach/shop/web-0", "10.0.0.1", true},
 		{"10.0.0.1", "10.0.0.1", false},
 	} {
-		err := verifyCandidate(&c, m, test.former, tcp.Claim{Address: m.Address, Certificates: []*x509.Certificate{certificate(t, test.name)}})
+		err := verifyCandidate(&c, m, test.former,
+			tcp.Claim{Address: m.Address, Certificates: []*x509.Certificate{certificate(t, test.name)}})
 		if (err == nil) != test.want {
 			t.Errorf("%+v: %v", test, err)
 		}

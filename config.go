@@ -389,22 +389,31 @@ func (c *Config) check(m mode) error {
 		reason  string
 	}{
 		{"Addresses", len(c.Addresses) > 0, together, "is for Start and NewWorld, where all members start together"},
-		{"Rank", c.Rank != 0, len(c.Addresses) > 0 || static && !tcp, "needs Addresses, or Network.Size and Network.Transport"},
+		{"Rank", c.Rank != 0, len(c.Addresses) > 0 || static &&
+			!tcp, "needs Addresses, or Network.Size and Network.Transport"},
 		{"Expect", c.Expect != 0, m == modeJoin, "is for Join: elsewhere the first member or the members are known"},
-		{"Expect", c.Expect < 0 || c.Expect > membership.MaxSlots, false, fmt.Sprintf("is %d: write how many processes begin the group, at most %d", c.Expect, membership.MaxSlots)},
+		{
+			"Expect", c.Expect < 0 || c.Expect > membership.MaxSlots, false,
+			fmt.Sprintf("is %d: write how many processes begin the group, at most %d", c.Expect, membership.MaxSlots),
+		},
 		{"Listen", c.Listen != "", alone, "is for Create and Join; otherwise Addresses say where this process listens"},
-		{"Advertise", c.Advertise != "", alone, "is for Create and Join; otherwise Addresses say where this process is reached"},
+		{
+			"Advertise", c.Advertise != "", alone,
+			"is for Create and Join; otherwise Addresses say where this process is reached",
+		},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
 		{"Meta", c.Meta != "", views, "needs views, which carry it"},
-		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta), membership.MaxMeta)},
+		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta),
+			membership.MaxMeta)},
 		{"State", c.State != nil, group, "is for groups with views: a joiner gets it"},
 		{"State", c.State != nil && l.Overflow == Drop, false, "needs every message, and Limits.Overflow is Drop"},
 		{"Agree", len(c.Agree) > 0, group, "is for groups with views, except jobs"},
 		{"Agree", agreeBytes(c.Agree) > maxAgree, false, fmt.Sprintf("is too long: at most %d bytes", maxAgree)},
 		{"OnMessage", c.OnMessage != nil, member, "has no effect"},
 		{"OnCurrent", c.OnCurrent != nil, !static && m != modeInspect, "is for groups with views"},
-		{"OnView", c.OnView != nil, c.OnMessage != nil && c.State == nil && !static, "is for OnMessage, in a group with views and without State"},
+		{"OnView", c.OnView != nil, c.OnMessage != nil && c.State == nil &&
+			!static, "is for OnMessage, in a group with views and without State"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, views, "has no effect: a static group never stops"},
 		{"Logger", c.Logger != nil, member, "has no effect"},
@@ -412,28 +421,51 @@ func (c *Config) check(m mode) error {
 		{"Delivery.Echo", c.Delivery.Echo, group, "is for groups with views"},
 		{"Delivery.Handlers", len(c.Delivery.Handlers) > 0, views, "needs views: a static group has no Request"},
 		{"Delivery.Topics", len(c.Delivery.Topics) > 0, member, "has no effect"},
-		{"Delivery.Topics", slices.ContainsFunc(c.Delivery.Topics, func(t string) bool { return !stream.ValidTopic(t) }), false, "has a name that no topic can have: see Group.Subscribe"},
+		{
+			"Delivery.Topics", slices.ContainsFunc(c.Delivery.Topics, func(t string) bool { return !stream.ValidTopic(t) }),
+			false, "has a name that no topic can have: see Group.Subscribe",
+		},
 
-		{"Network.Transport", !tcp, m == modeStart || m == modeWorld && len(c.Addresses) > 0, "is for Start, and for NewWorld together with Addresses"},
-		{"Network.Size", c.Network.Size != 0, static && !tcp && len(c.Addresses) == 0, "is for Start with a Transport and without Addresses"},
+		{
+			"Network.Transport", !tcp, m == modeStart || m == modeWorld && len(c.Addresses) > 0,
+			"is for Start, and for NewWorld together with Addresses",
+		},
+		{
+			"Network.Size", c.Network.Size != 0, static && !tcp && len(c.Addresses) == 0,
+			"is for Start with a Transport and without Addresses",
+		},
 		{"Network.Dial", c.Network.Dial != nil, tcp, "is for TCP: Transport replaces it"},
 		{"Network.Shape", c.Network.Shape != topology.Shape{}, member, "has no effect"},
 
 		{"Security.TLS", c.Security.TLS != nil, tcp, "is for TCP: Network.Transport replaces it"},
 		{"Security.HostCertificates", c.Security.HostCertificates, c.Security.TLS != nil, "needs TLS"},
 		{"Security.Secret", len(c.Security.Secret) > 0, tcp, "is for TCP: Network.Transport replaces it"},
-		{"Security.Secret", len(c.Security.Secret) > 0 && len(c.Security.Secret) < admission.MinSecret, false, "is shorter than 16 bytes, so that it could be guessed"},
-		{"Security.SecretFile", c.Security.SecretFile != "", len(c.Security.Secret) == 0 && tcp, "replaces Secret, and is for TCP"},
-		{"Security.DenyFile", c.Security.DenyFile != "", c.Security.TLS != nil && !static, "needs TLS, which proves who a process is, and views"},
+		{
+			"Security.Secret", len(c.Security.Secret) > 0 && len(c.Security.Secret) < admission.MinSecret, false,
+			"is shorter than 16 bytes, so that it could be guessed",
+		},
+		{"Security.SecretFile", c.Security.SecretFile != "", len(c.Security.Secret) == 0 &&
+			tcp, "replaces Secret, and is for TCP"},
+		{"Security.DenyFile", c.Security.DenyFile != "", c.Security.TLS != nil &&
+			!static, "needs TLS, which proves who a process is, and views"},
 		{"Security.OnOperator", c.Security.OnOperator != nil, member, "has no effect"},
 
 		{"Detection.StartTimeout", d.StartTimeout != 0, together && !static, "is for Start and NewWorld with views"},
-		{"Detection", d.HeartbeatInterval != 0 || d.SuspicionTimeout != 0 || len(d.Detectors) > 0, views, "needs views: a static group suspects no member"},
+		{
+			"Detection", d.HeartbeatInterval != 0 || d.SuspicionTimeout != 0 || len(d.Detectors) > 0, views,
+			"needs views: a static group suspects no member",
+		},
 		{"Detection.HeartbeatInterval", d.HeartbeatInterval < 0, false, "is negative"},
-		{"Detection.SuspicionTimeout", d.SuspicionTimeout > 0 && d.SuspicionTimeout < 2*d.HeartbeatInterval, false, "is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion"},
+		{
+			"Detection.SuspicionTimeout", d.SuspicionTimeout > 0 && d.SuspicionTimeout < 2*d.HeartbeatInterval, false,
+			"is less than twice HeartbeatInterval: every lost heartbeat would be a suspicion",
+		},
 
 		{"Recovery.DataDir", c.Recovery.DataDir != "", alone, "is for Create and Join"},
-		{"Recovery.Replace", c.Recovery.Replace, m == modeJoin, "is for Join: it takes the place of a member with the same ID"},
+		{
+			"Recovery.Replace", c.Recovery.Replace, m == modeJoin,
+			"is for Join: it takes the place of a member with the same ID",
+		},
 		{"Recovery.Rejoin", c.Recovery.Rejoin, group && tcp, "is for groups with views, over TCP"},
 
 		{"Limits", *l != Limits{}, member, "has no effect"},
@@ -449,7 +481,8 @@ func (c *Config) check(m mode) error {
 		{"Job.ProgressTimeout", j.ProgressTimeout < 0, false, "is negative"},
 		{"Job.LogCalls", j.LogCalls < 0, false, "is negative"},
 		{"Job.LogBytes", j.LogBytes < 0, false, "is negative"},
-		{"Job.Network", min(j.Network.Inside.Latency, j.Network.Inside.Overhead, j.Network.Between.Latency, j.Network.Between.Overhead) < 0, false, "has a negative figure"},
+		{"Job.Network", min(j.Network.Inside.Latency, j.Network.Inside.Overhead, j.Network.Between.Latency,
+			j.Network.Between.Overhead) < 0, false, "has a negative figure"},
 		{"Job.Network", min(j.Network.Inside.Bandwidth, j.Network.Between.Bandwidth) < 0, false, "has a negative bandwidth"},
 	} {
 		if s.set && !s.ok {

@@ -101,7 +101,8 @@ func TestDispatchOfManyMessagesInOneStep(t *testing.T) {
 	newSource(t, g).step(messages)
 	g.session().receiver.dispatch()
 	g.session().node.Look(func() {
-		if g.session().receiver.deliverable() && !g.session().receiver.pending.Load() && !g.session().receiver.dispatching.Load() {
+		if g.session().receiver.deliverable() && !g.session().receiver.pending.Load() &&
+			!g.session().receiver.dispatching.Load() {
 			t.Errorf("%d of %d messages are with the program, and the rest waits for another step", count.Load(), messages)
 		}
 	})

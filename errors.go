@@ -73,7 +73,8 @@ type EvictedError struct {
 
 func (e *EvictedError) Error() string {
 	why := map[Cause]string{CauseEvicted: " by an operator", CauseRevoked: " because its certificate is revoked"}[e.Cause]
-	return fmt.Sprintf("%v%s: rank %d of view %d is not in view %d; rejoin to become a member again", ErrEvicted, why, e.Rank, e.View, e.By)
+	return fmt.Sprintf("%v%s: rank %d of view %d is not in view %d; rejoin to become a member again", ErrEvicted, why,
+		e.Rank, e.View, e.By)
 }
 
 // Unwrap returns [ErrEvicted].
@@ -136,7 +137,8 @@ type QuorumError struct {
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("%v in view %d: %d of %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum, e.View, e.Reachable, e.Members, e.Needed)
+	return fmt.Sprintf("%v in view %d: %d of %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum,
+		e.View, e.Reachable, e.Members, e.Needed)
 }
 
 // Unwrap returns [ErrNoQuorum].
@@ -196,7 +198,8 @@ func (g *session) updateState() {
 		lost := g.lostQuorum()
 		if g.quorumErr.Swap(lost) == nil {
 			g.changed.Notify()
-			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed), "view", lost.View)
+			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed),
+				"view", lost.View)
 		}
 		g.direct.channel.FailUnreachable(g.machine.Unreachable(), lost)
 		g.direct.room.Notify()
@@ -249,7 +252,8 @@ func explain(err error) error {
 	switch {
 	case errors.As(err, &inUse):
 		return &IdentityInUseError{
-			ID: inUse.ID, Rank: int(inUse.Rank), Address: inUse.Address, Incarnation: inUse.Incarnation, View: inUse.View, Since: inUse.Since,
+			ID: inUse.ID, Rank: int(inUse.Rank), Address: inUse.Address, Incarnation: inUse.Incarnation, View: inUse.View,
+			Since: inUse.Since,
 		}
 	case errors.As(err, &version):
 		return notSpoken(version.Version)

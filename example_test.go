@@ -96,7 +96,8 @@ func ExampleStart() {
 	groups := make([]*pleach.Group, 3)
 	for r := range groups {
 		var err error
-		groups[r], err = pleach.Start(ctx, pleach.Config{Network: pleach.Network{Transport: network.Member(protocol.Rank(r)), Size: 3}, Rank: r})
+		groups[r], err = pleach.Start(ctx,
+			pleach.Config{Network: pleach.Network{Transport: network.Member(protocol.Rank(r)), Size: 3}, Rank: r})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -48,7 +48,8 @@ func Create(ctx context.Context, c Config, seeds ...string) (*Group, error) {
 // With Config.Expect, Join is the one start command of all members. If it finds no
 // running group, it begins one together with others, by agreement: see there.
 func Join(ctx context.Context, c Config, seeds ...string) (*Group, error) {
-	return open(ctx, c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds, settingsOf(c)) })
+	return open(ctx, c, modeJoin,
+		func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds, settingsOf(c)) })
 }
 
 // createState is the state of a group of one.
@@ -60,7 +61,8 @@ func createState(c *Config) (*initialState, error) {
 	s := &initialState{listening: listener.Addr().String(), self: candidateOf(c, address)}
 	saved, err := s.open(c)
 	if err == nil && saved != nil {
-		err = fmt.Errorf("Config.Recovery.DataDir %s has a member of view %d: Join its group, or remove the directory", c.Recovery.DataDir, saved.View.Number)
+		err = fmt.Errorf("Config.Recovery.DataDir %s has a member of view %d: Join its group, or remove the directory",
+			c.Recovery.DataDir, saved.View.Number)
 	}
 	if err != nil {
 		s.data.Close()
@@ -105,7 +107,9 @@ func joinState(c *Config, ctx context.Context, seeds []string, compare control.S
 }
 
 // findPlace finds the place of this process in its group.
-func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Listener, compare control.Settings) error {
+func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Listener,
+	compare control.Settings,
+) error {
 	saved, err := s.open(c)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -119,8 +123,9 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Recovery.Replace, Place: saved, Former: s.former,
 			NewNonce: newNonce, Speaks: speaks, Settings: compare,
 		},
-		Client: clientOf(c), Listener: listener, DataDir: s.data, Heartbeat: heartbeatTimes(c), SharedBytes: max(0, c.Limits.SharedBytes),
-		Verify: func(v *membership.View, claim tcp.Claim) error { return verifyClaim(c, v, claim) },
+		Client: clientOf(c), Listener: listener, DataDir: s.data, Heartbeat: heartbeatTimes(c),
+		SharedBytes: max(0, c.Limits.SharedBytes),
+		Verify:      func(v *membership.View, claim tcp.Claim) error { return verifyClaim(c, v, claim) },
 	})
 	if err != nil {
 		return err
@@ -147,10 +152,14 @@ func listen(c *Config, host string) (net.Listener, string, error) {
 		return nil, "", &ConfigError{Field: "Listen", Reason: fmt.Sprintf("is %q: write host:port", address)}
 	}
 	if c.Advertise == "" && client.Unspecific(host) {
-		return nil, "", &ConfigError{Field: "Listen", Reason: fmt.Sprintf("is %q, which others cannot dial: set Advertise", address)}
+		return nil, "", &ConfigError{Field: "Listen", Reason: fmt.Sprintf("is %q, which others cannot dial: set Advertise",
+			address)}
 	}
 	if c.Advertise != "" && !client.Dialable(c.Advertise) {
-		return nil, "", &ConfigError{Field: "Advertise", Reason: fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise)}
+		return nil, "", &ConfigError{
+			Field:  "Advertise",
+			Reason: fmt.Sprintf("is %q: write the host:port that other members dial", c.Advertise),
+		}
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

@@ -202,7 +202,8 @@ func (g *session) endEvicted(err error) {
 func (g *session) endRemoved(err error) {
 	var replaced *ReplacedError
 	if errors.As(err, &replaced) {
-		g.log.Warn("replaced", "view", replaced.By, "id", replaced.ID, "by", replaced.Address, "incarnation", replaced.Incarnation)
+		g.log.Warn("replaced", "view", replaced.By, "id", replaced.ID, "by", replaced.Address, "incarnation",
+			replaced.Incarnation)
 	}
 	g.end(err)
 }

@@ -179,7 +179,9 @@ func (r *receiver) next(ctx context.Context) (item, error) {
 }
 
 // receive takes messages from the member, or waits until there may be some to yield.
-func (r *receiver) receive(ctx context.Context, p *prefetched, arrived <-chan struct{}, take func(now protocol.Time) bool) error {
+func (r *receiver) receive(ctx context.Context, p *prefetched, arrived <-chan struct{},
+	take func(now protocol.Time) bool,
+) error {
 	if p.Drained.Load() {
 		return r.await(ctx, arrived)
 	}

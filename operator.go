@@ -59,7 +59,10 @@ func operate(c *Config, ask func(*operator.Client) (control.ViewReply, error)) (
 func viewOfReply(r *control.ViewReply) *View {
 	view := viewOf(&r.View)
 	if r.Lost != nil {
-		view.Err = &QuorumError{View: view.Number, Members: view.Size(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed, Unreachable: ranksOf(r.Lost.Unreachable)}
+		view.Err = &QuorumError{
+			View: view.Number, Members: view.Size(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed,
+			Unreachable: ranksOf(r.Lost.Unreachable),
+		}
 	}
 	return view
 }
@@ -169,7 +172,8 @@ func (e *RaiseError) Error() string {
 	for i, m := range e.Members {
 		names[i] = fmt.Sprintf("%q (rank %d)", m.ID, m.Rank)
 	}
-	return fmt.Sprintf("pleach: the group stays at protocol version %d: some members speak no higher one: %s", e.Version, strings.Join(names, ", "))
+	return fmt.Sprintf("pleach: the group stays at protocol version %d: some members speak no higher one: %s", e.Version,
+		strings.Join(names, ", "))
 }
 
 // RaiseVersion gives a group the highest protocol version that all members speak, and

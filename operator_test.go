@@ -33,7 +33,8 @@ func TestTellWork(t *testing.T) {
 	if b[0] != byte(control.Accepted) || json.Unmarshal(b[1:], &worlds) != nil || len(worlds) != 1 {
 		t.Fatalf("%q", b)
 	}
-	if p := worlds[0]; p.Calls != 1 || p.Last == nil || p.Last.Name != "Barrier" || len(p.Current) != 0 || len(p.Tasks) != 1 {
+	if p := worlds[0]; p.Calls != 1 || p.Last == nil || p.Last.Name != "Barrier" || len(p.Current) != 0 ||
+		len(p.Tasks) != 1 {
 		t.Errorf("%+v", p)
 	}
 	g, err := Create(t.Context(), Config{Group: "plain"})
@@ -41,7 +42,8 @@ func TestTellWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if b := g.session().requests.encodeProgress(); b[0] != byte(control.Refused) || !strings.Contains(string(b), "not in a World") {
+	if b := g.session().requests.encodeProgress(); b[0] != byte(control.Refused) ||
+		!strings.Contains(string(b), "not in a World") {
 		t.Errorf("%q", b)
 	}
 }
@@ -58,15 +60,18 @@ func TestRefusalsAreUnderstood(t *testing.T) {
 		"not reached": {ErrUnreachable, ErrUnreachable, false},
 		"in use":      {used, ErrIdentityInUse, true},
 	} {
-		if _, err := clientOf(&Config{}).Open(client.Refuse(test.refusal)); !errors.Is(err, test.want) || client.Permanent(err) != test.permanent {
+		if _, err := clientOf(&Config{}).Open(client.Refuse(test.refusal)); !errors.Is(err, test.want) ||
+			client.Permanent(err) != test.permanent {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	var version *VersionError
-	if _, err := clientOf(&Config{}).Open(client.Refuse(&membership.VersionError{Version: 4})); !errors.As(err, &version) || version.Group != 4 || !client.Permanent(err) {
+	if _, err := clientOf(&Config{}).Open(client.Refuse(&membership.VersionError{Version: 4})); !errors.As(err,
+		&version) || version.Group != 4 || !client.Permanent(err) {
 		t.Errorf("another version: %v", err)
 	}
-	if _, err := clientOf(&Config{}).Open(client.Refuse(&control.Restarted{Rank: 3, Incarnation: 7})); !errors.As(err, new(*control.Restarted)) || client.Permanent(err) {
+	if _, err := clientOf(&Config{}).Open(client.Refuse(&control.Restarted{Rank: 3, Incarnation: 7})); !errors.As(err,
+		new(*control.Restarted)) || client.Permanent(err) {
 		t.Errorf("started again: %v", err)
 	}
 }

@@ -215,7 +215,8 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 	if len(seeds) == 0 {
 		return errors.New("the last view had no other member")
 	}
-	s, err := prepare(ctx, &c, modeJoin, func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds, settingsOf(c)) })
+	s, err := prepare(ctx, &c, modeJoin,
+		func(c *Config) (*initialState, error) { return joinState(c, ctx, seeds, settingsOf(c)) })
 	if err != nil {
 		return old.replacedMeanwhile(err)
 	}
@@ -229,7 +230,8 @@ func (g *Group) rejoin(ctx context.Context, old *session) error {
 func (g *session) successor() (Config, []string) {
 	c := g.config
 	c.Recovery.Replace = false
-	c.Addresses, c.Rank, c.Network.Transport, c.Detection.Detectors, c.Detection.StartTimeout, c.Expect = nil, 0, nil, nil, 0, 0
+	c.Addresses, c.Rank, c.Network.Transport, c.Detection.Detectors, c.Detection.StartTimeout, c.Expect = nil, 0, nil,
+		nil, 0, 0
 	for _, d := range g.config.Detection.Detectors {
 		if r, ok := d.(detect.Renewer); ok {
 			c.Detection.Detectors = append(c.Detection.Detectors, r.Renew())

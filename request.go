@@ -52,7 +52,8 @@ func (a *requests) handleRequest(ctx context.Context, from transport.Client, b [
 		answer(a.encodeProgress())
 	case control.Join:
 		if !client.Dialable(r.Candidate.Address) {
-			answer(client.Refuse(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port", r.Candidate.Address)))
+			answer(client.Refuse(fmt.Errorf("members cannot dial a candidate at %q: it has to advertise host:port",
+				r.Candidate.Address)))
 			return
 		}
 		a.candidates.admit(ctx, from, r.Candidate, r.Replace, answer)
@@ -126,7 +127,9 @@ const (
 // that has made the request knows it, and confirms. So requests with addresses where no
 // process listens, or another one, change no view. With TLS, the candidate's certificate
 // must be for the ID that it asks for.
-func (c *candidates) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool, answer func([]byte)) {
+func (c *candidates) admit(ctx context.Context, from transport.Client, m membership.Member, replace bool,
+	answer func([]byte),
+) {
 	c.reaching.Go(func() {
 		leave, err := c.reachSlots.Enter(ctx, from.Address)
 		if err != nil {

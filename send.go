@@ -62,7 +62,8 @@ func (g *session) makeDirect(s *initialState) {
 	}
 	c := unicast.Config{
 		Self: g.self.Rank, View: s.view, Window: g.config.Limits.SendBytes, MaxRequests: g.config.Limits.Requests,
-		Post: g.direct.post, Serve: g.calls.serve, Canceled: g.calls.cancelServing, State: g.replica.takeState, Arrival: g.tracer.takeArrival,
+		Post: g.direct.post, Serve: g.calls.serve, Canceled: g.calls.cancelServing, State: g.replica.takeState,
+		Arrival: g.tracer.takeArrival,
 	}
 	if c.Window == 0 {
 		c.Window = defaultSendBytes

@@ -187,7 +187,10 @@ func (g *session) makeParts(s *initialState) {
 	g.faults = faults{core: g.core, suspects: make(map[protocol.Rank]Suspect)}
 	g.candidates = candidates{core: g.core, client: g.network.client, reachSlots: admission.NewSlots(maxReach)}
 	g.credentials = credentials{core: g.core, revoked: s.revoked, setPeers: g.setPeers}
-	g.agreed = agreed{core: g.core, client: g.network.client, elsewhere: &g.network.elsewhere, refusals: &g.candidates.refusals}
+	g.agreed = agreed{
+		core: g.core, client: g.network.client, elsewhere: &g.network.elsewhere,
+		refusals: &g.candidates.refusals,
+	}
 	g.sender = sender{
 		core: g.core, agreed: &g.agreed, dispatchOwn: g.receiver.dispatchOwn,
 		sendLock: make(chan struct{}, 1), written: make(chan struct{}, 1),
@@ -212,9 +215,14 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 		Self: g.self, View: s.view, Start: s.start, Static: g.config.Static, Unicast: u,
 		Stream: stream.Config{
 			Shape: g.config.Network.Shape, SegmentSize: l.SegmentSize, InlineSize: l.InlineSize, MaxMessage: l.MaxMessage,
-			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop, Replicate: g.config.State != nil, Echo: g.config.Delivery.Echo, Begins: g.config.OnView != nil, AllTopics: g.config.OnMessage != nil,
+			KeepBytes: l.KeepBytes, InboxBytes: l.InboxBytes, OutboxBytes: l.OutboxBytes, Drop: l.Overflow == Drop,
+			Replicate: g.config.State != nil, Echo: g.config.Delivery.Echo, Begins: g.config.OnView != nil,
+			AllTopics: g.config.OnMessage != nil,
 		},
-		Membership:  membership.Config{NoQuorum: g.config.AllowMinority, Decisions: s.decisions, ProbeTimeout: protocol.Time(max(g.config.Detection.SuspicionTimeout, 0))},
+		Membership: membership.Config{
+			NoQuorum: g.config.AllowMinority, Decisions: s.decisions,
+			ProbeTimeout: protocol.Time(max(g.config.Detection.SuspicionTimeout, 0)),
+		},
 		Heartbeat:   heartbeatTimes(&g.config),
 		SlowTimeout: protocol.Time(l.SlowTimeout), MaxDirect: l.maxDirect() + directHead,
 		OnView: g.installView, OnSilence: g.handleSilence, OnReport: g.faults.noteReport, OnState: g.updateState,
@@ -231,8 +239,9 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 // startViews starts a member that agrees on views with others.
 func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) error {
 	g.detection = detection.NewDetection(&detection.Config{
-		Self: g.self, Group: g.config.Group, Secret: secretOf(&g.config), StartTimeout: g.config.Detection.StartTimeout, Listening: s.inherited,
-		Dial: g.config.Network.Dial, Detectors: g.config.Detection.Detectors,
+		Self: g.self, Group: g.config.Group, Secret: secretOf(&g.config), StartTimeout: g.config.Detection.StartTimeout,
+		Listening: s.inherited,
+		Dial:      g.config.Network.Dial, Detectors: g.config.Detection.Detectors,
 	})
 	g.credentials.detection = g.detection
 	early := g.catchUp.Early
@@ -277,7 +286,8 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 
 // heartbeatTimes is how this member exchanges heartbeats.
 func heartbeatTimes(c *Config) heartbeat.Config {
-	return heartbeat.Times(protocol.Time(c.Detection.HeartbeatInterval), protocol.Time(c.Detection.SuspicionTimeout), !c.AllowMinority)
+	return heartbeat.Times(protocol.Time(c.Detection.HeartbeatInterval), protocol.Time(c.Detection.SuspicionTimeout),
+		!c.AllowMinority)
 }
 
 // handleSilence takes a report of the heartbeats, within node.Do.
@@ -287,7 +297,8 @@ func (g *session) handleSilence(r protocol.Rank, silent bool) { g.detection.Sile
 func (g *session) handleReport(r detect.Report) {
 	_ = g.node.Do(func(now protocol.Time) {
 		g.machine.Report(now, member.Report{
-			Rank: r.Rank, Incarnation: r.Incarnation, Alive: r.Alive, Silent: errors.Is(r.Cause, detect.ErrSilent), Cause: r.Cause,
+			Rank: r.Rank, Incarnation: r.Incarnation, Alive: r.Alive, Silent: errors.Is(r.Cause, detect.ErrSilent),
+			Cause: r.Cause,
 		})
 	})
 }

@@ -66,7 +66,8 @@ func (e *MessageSizeError) Error() string {
 	if e.From >= 0 {
 		return fmt.Sprintf("pleach: a message of %d bytes from rank %d is too long: %q can receive %d (Config.Limits.MaxMessage)", e.Size, e.From, e.ID, e.Max)
 	}
-	return fmt.Sprintf("pleach: a message of %d bytes is too long: %q can receive %d (Config.Limits.MaxMessage)", e.Size, e.ID, e.Max)
+	return fmt.Sprintf("pleach: a message of %d bytes is too long: %q can receive %d (Config.Limits.MaxMessage)", e.Size,
+		e.ID, e.Max)
 }
 
 // maxAgree bounds Config.Agree in bytes.
@@ -172,7 +173,8 @@ func (a *agreed) tooLong(size int) error {
 func (a *agreed) endTooLong() {
 	if root, size, ok := a.stream.TooLong(); ok && a.Err() == nil {
 		err := &MessageSizeError{Size: size, Max: a.limit.own, ID: a.self.Identity, From: int(root)}
-		a.log.Error("leaving: a message is longer than this process can receive", "from", root, "bytes", size, "most", a.limit.own)
+		a.log.Error("leaving: a message is longer than this process can receive", "from", root, "bytes", size,
+			"most", a.limit.own)
 		a.end(err)
 	}
 }
@@ -180,7 +182,10 @@ func (a *agreed) endTooLong() {
 // settings are those of this member, with what it sends.
 func (a *agreed) settings() control.Settings {
 	limit := a.limit.group.Load()
-	return append(settingsOf(&a.config), control.Setting{Name: control.GroupMaxMessage, Value: fmt.Sprintf("%d %s", limit.most, limit.id)})
+	return append(settingsOf(&a.config), control.Setting{
+		Name:  control.GroupMaxMessage,
+		Value: fmt.Sprintf("%d %s", limit.most, limit.id),
+	})
 }
 
 // answerSettings answers a process that compares its settings with those of this member.
@@ -188,7 +193,8 @@ func (a *agreed) answerSettings(r *control.Compare) []byte {
 	ours := a.settings()
 	if d := ours.Compare(r.Settings, r.From.ID); d != nil {
 		if repeated, changed := a.refusals.Changed(admission.HostOf(r.From.Address), errSettings); changed {
-			a.log.Warn("a process has other settings, and must not join", "id", r.From.ID, "address", r.From.Address, "cause", d, "repeated", repeated)
+			a.log.Warn("a process has other settings, and must not join", "id", r.From.ID, "address", r.From.Address, "cause", d,
+				"repeated", repeated)
 		}
 	}
 	return control.Accept(ours.Encode(nil))

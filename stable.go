@@ -41,7 +41,8 @@ func (e *UnstableError) Error() string {
 	if e.Processed {
 		what = "processed"
 	}
-	return fmt.Sprintf("pleach: not known to be %s in view %d, no acknowledgment from ranks %v and below: %v", what, e.View, e.Unanswered, e.Err)
+	return fmt.Sprintf("pleach: not known to be %s in view %d, no acknowledgment from ranks %v and below: %v", what,
+		e.View, e.Unanswered, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -417,7 +418,8 @@ func (c *consumers) watchProgram(now protocol.Time) {
 	c.stuckTopics = nil
 	for _, s := range c.machine.StuckQueues(now) {
 		if !slices.Contains(before, s.Topic) {
-			c.log.Warn("the program does not process what it receives", "topic", s.Topic, "waiting", s.Waiting, "for", time.Duration(now-s.Since))
+			c.log.Warn("the program does not process what it receives", "topic", s.Topic, "waiting", s.Waiting,
+				"for", time.Duration(now-s.Since))
 		}
 		c.stuckTopics = append(c.stuckTopics, s.Topic)
 	}

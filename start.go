@@ -47,7 +47,9 @@ func open(ctx context.Context, c Config, m mode, initial func(*Config) (*initial
 }
 
 // prepare checks a config and finds a member's initial state.
-func prepare(ctx context.Context, c *Config, m mode, initial func(*Config) (*initialState, error)) (*initialState, error) {
+func prepare(ctx context.Context, c *Config, m mode,
+	initial func(*Config) (*initialState, error),
+) (*initialState, error) {
 	if err := cmp.Or(c.check(m), ctx.Err()); err != nil {
 		return nil, fmt.Errorf("pleach: %s: %w", m, err)
 	}
@@ -95,7 +97,10 @@ func (s *initialState) open(c *Config) (saved *membership.SavedVote, err error) 
 		saved, s.former, s.self.Nonce, err = s.data.Take(s.self.Identity, s.self.Nonce)
 	}
 	if err != nil {
-		return nil, &ConfigError{Field: "Recovery.DataDir", Reason: fmt.Sprintf("is %q: %v", c.Recovery.DataDir, err), Err: err}
+		return nil, &ConfigError{
+			Field: "Recovery.DataDir", Reason: fmt.Sprintf("is %q: %v", c.Recovery.DataDir, err),
+			Err: err,
+		}
 	}
 	return saved, nil
 }
@@ -123,11 +128,15 @@ func startState(c *Config, ctx context.Context) (*initialState, error) {
 
 // stateOf is the state of a member with an assignment.
 func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
-	s := &initialState{view: membership.View{Number: 1, Version: wire.Newest(), Slots: a.Size}, listening: a.Addresses[a.Rank]}
+	s := &initialState{
+		view:      membership.View{Number: 1, Version: wire.Newest(), Slots: a.Size},
+		listening: a.Addresses[a.Rank],
+	}
 	members := make([]membership.Member, len(a.Addresses))
 	for r, address := range a.Addresses {
 		members[r] = membership.Member{
-			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: member.FirstIncarnation, Version: wire.Newest(),
+			Rank: protocol.Rank(r), Identity: address, Address: address, Incarnation: member.FirstIncarnation,
+			Version: wire.Newest(),
 		}
 	}
 	s.self, s.view.Members = members[a.Rank], membership.MembersOf(members...)
@@ -153,9 +162,13 @@ func stateOf(c *Config, a bootstrap.Assignment) (*initialState, error) {
 // staticState is the state of a member that knows ranks and no addresses.
 func staticState(c *Config) (*initialState, error) {
 	if c.Rank < 0 || c.Rank >= c.Network.Size {
-		return nil, &ConfigError{Field: "Rank", Reason: fmt.Sprintf("is %d: choose one from 0 to Network.Size-1, which is %d", c.Rank, c.Network.Size-1)}
+		return nil, &ConfigError{Field: "Rank", Reason: fmt.Sprintf("is %d: choose one from 0 to Network.Size-1, which is %d",
+			c.Rank, c.Network.Size-1)}
 	}
-	s := &initialState{transport: c.Network.Transport, view: membership.View{Number: 1, Version: wire.Newest(), Slots: protocol.Rank(c.Network.Size)}}
+	s := &initialState{transport: c.Network.Transport, view: membership.View{
+		Number: 1, Version: wire.Newest(),
+		Slots: protocol.Rank(c.Network.Size),
+	}}
 	members := make([]membership.Member, c.Network.Size)
 	for r := range members {
 		members[r] = membership.Member{Rank: protocol.Rank(r), Incarnation: member.FirstIncarnation, Version: wire.Newest()}
@@ -166,7 +179,10 @@ func staticState(c *Config) (*initialState, error) {
 
 // assignment is this process's rank and the members' addresses.
 func assignment(c *Config, ctx context.Context) (bootstrap.Assignment, error) {
-	a := bootstrap.Assignment{Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)), Addresses: c.Addresses}
+	a := bootstrap.Assignment{
+		Group: c.Group, Rank: protocol.Rank(c.Rank), Size: protocol.Rank(len(c.Addresses)),
+		Addresses: c.Addresses,
+	}
 	var err error
 	if len(c.Addresses) == 0 {
 		a, err = bootstrap.Detect(os.Getenv)

@@ -66,7 +66,8 @@ func (s Status) String() string {
 	if !s.Quorum.OK {
 		quorum = "no quorum"
 	}
-	return fmt.Sprintf("view %d: %s: %d of %d reachable, %d needed", s.View, quorum, s.Quorum.Reachable, s.Members, s.Quorum.Needed)
+	return fmt.Sprintf("view %d: %s: %d of %d reachable, %d needed", s.View, quorum, s.Quorum.Reachable, s.Members,
+		s.Quorum.Needed)
 }
 
 // Quorum tells whether enough members are reachable to decide the next view.
@@ -148,7 +149,10 @@ func (g *Group) Status() Status { return g.session().status() }
 
 func (g *session) status() Status {
 	self := g.Self()
-	s := Status{Group: g.config.Group, Rank: self.Rank, ID: self.ID, Suspects: []Suspect{}, Peers: []PeerStatus{}, History: []ViewChange{}}
+	s := Status{
+		Group: g.config.Group, Rank: self.Rank, ID: self.ID, Suspects: []Suspect{}, Peers: []PeerStatus{},
+		History: []ViewChange{},
+	}
 	err := g.node.Do(func(now protocol.Time) {
 		s.Time = time.Now()
 		if g.machine.Static() {

@@ -45,7 +45,10 @@ func newStormNetwork(size int) *stormNetwork {
 
 // open makes the transport of a process. A joiner has an incarnation beyond the first.
 func (n *stormNetwork) open(rank protocol.Rank, incarnation uint64, socket net.Listener) *stormTransport {
-	t := &stormTransport{net: n, rank: rank, incarnation: incarnation, socket: socket, dialing: make(map[protocol.Rank]bool)}
+	t := &stormTransport{
+		net: n, rank: rank, incarnation: incarnation, socket: socket,
+		dialing: make(map[protocol.Rank]bool),
+	}
 	if incarnation == member.FirstIncarnation {
 		t.Transport = n.Member(rank)
 	} else {

@@ -102,8 +102,14 @@ func stormLimits() Limits {
 
 // newStorm starts the group.
 func newStorm(t *testing.T, members int, seed uint64) *storm {
-	s := &storm{t: t, ctx: t.Context(), rng: rand.New(rand.NewPCG(seed, 0x5707)), net: newStormNetwork(members + stormJoins)}
-	c := Config{Group: "storm", OnMessage: s.receive, Detection: Detection{StartTimeout: time.Minute}, Limits: stormLimits()}
+	s := &storm{
+		t: t, ctx: t.Context(), rng: rand.New(rand.NewPCG(seed, 0x5707)),
+		net: newStormNetwork(members + stormJoins),
+	}
+	c := Config{
+		Group: "storm", OnMessage: s.receive, Detection: Detection{StartTimeout: time.Minute},
+		Limits: stormLimits(),
+	}
 	transports := make([]*stormTransport, members)
 	for r := range transports {
 		socket := stormSocket(t)
@@ -155,7 +161,8 @@ func (s *storm) run(length time.Duration) {
 	inView := s.awaitOneView(over)
 	after, normal := s.awaitNormal(before, over)
 	line, _ := json.Marshal(map[string]any{
-		"members": len(s.live), "seconds": round(over.Sub(began).Seconds(), 2), "busy": round(busy, 2), "sent": s.sent.Load(), "received": s.got.Load(), "lost": s.lost.Load(),
+		"members": len(s.live), "seconds": round(over.Sub(began).Seconds(), 2), "busy": round(busy, 2), "sent": s.sent.Load(),
+		"received": s.got.Load(), "lost": s.lost.Load(),
 		"views": s.live[0].View().Number, "one_view_ms": inView.Milliseconds(), "normal_ms": normal.Milliseconds(),
 		"messages_before": round(before.messages, 2), "messages_after": round(after.messages, 2),
 		"cpu_us_before": round(before.cpu, 1), "cpu_us_after": round(after.cpu, 1),
@@ -256,7 +263,10 @@ func (s *storm) join() {
 	defer s.mu.Unlock()
 	s.joining++
 	socket := stormSocket(s.t)
-	candidate := membership.Member{Identity: socket.Addr().String(), Address: socket.Addr().String(), Nonce: s.rng.Uint64() | 1, Version: wire.Newest()}
+	candidate := membership.Member{
+		Identity: socket.Addr().String(), Address: socket.Addr().String(),
+		Nonce: s.rng.Uint64() | 1, Version: wire.Newest(),
+	}
 	go func() {
 		answer := s.admit(candidate)
 		if answer.Err != nil {
@@ -264,9 +274,15 @@ func (s *storm) join() {
 		}
 		self, _ := answer.View.Member(answer.Rank)
 		transport := s.net.open(answer.Rank, self.Incarnation, socket)
-		c := Config{Group: "storm", OnMessage: s.receive, Network: Network{Transport: transport}, Limits: stormLimits(), Logger: slog.New(slog.DiscardHandler)}
+		c := Config{
+			Group: "storm", OnMessage: s.receive, Network: Network{Transport: transport}, Limits: stormLimits(),
+			Logger: slog.New(slog.DiscardHandler),
+		}
 		g := newGroup(c)
-		err := g.enter(c, &initialState{transport: transport, self: self, view: answer.View, start: answer.Start, decisions: answer.Decisions}, nil, nil)
+		err := g.enter(c, &initialState{
+			transport: transport, self: self, view: answer.View, start: answer.Start,
+			decisions: answer.Decisions,
+		}, nil, nil)
 		if err != nil {
 			s.t.Errorf("%s does not start: %v", candidate.Identity, err)
 			return

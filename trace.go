@@ -134,7 +134,8 @@ func (r *tracer) traced() *Trace {
 	slices.SortStableFunc(t.Arrivals, func(a, b Arrival) int { return int(a.After - b.After) })
 	for _, m := range r.view.Load().Members.All() {
 		rank := int(m.Rank)
-		if rank != t.Root && m.Incarnation <= t.View && !slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == rank }) {
+		if rank != t.Root && m.Incarnation <= t.View &&
+			!slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == rank }) {
 			t.Missing = append(t.Missing, rank)
 		}
 	}
@@ -164,7 +165,8 @@ func (r *tracer) reportArrivals() {
 // takeArrival takes the report of another member, within node.Do.
 func (r *tracer) takeArrival(from protocol.Rank, number uint64, report []byte) {
 	t := r.trace
-	if t == nil || number != r.number || slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == int(from) }) {
+	if t == nil || number != r.number ||
+		slices.ContainsFunc(t.Arrivals, func(a Arrival) bool { return a.Rank == int(from) }) {
 		return // late, or again
 	}
 	a, err := decodeArrival(report)
@@ -186,5 +188,8 @@ func decodeArrival(b []byte) (a Arrival, err error) {
 	if len(b) != reportBytes || int(b[4]) >= len(paths) {
 		return a, fmt.Errorf("%w: %x", errReport, b[:min(len(b), reportBytes)])
 	}
-	return Arrival{From: int(binary.BigEndian.Uint32(b)), Path: paths[b[4]], After: time.Duration(binary.BigEndian.Uint64(b[5:]))}, nil
+	return Arrival{
+		From: int(binary.BigEndian.Uint32(b)), Path: paths[b[4]],
+		After: time.Duration(binary.BigEndian.Uint64(b[5:])),
+	}, nil
 }

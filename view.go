@@ -119,7 +119,8 @@ func NewView(number uint64, slots int, members ...Member) View {
 	list := make([]membership.Member, len(members))
 	for i, m := range members {
 		list[i] = membership.Member{
-			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain, Meta: m.Meta, Version: uint16(m.Version), Nonce: m.Nonce,
+			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain,
+			Meta: m.Meta, Version: uint16(m.Version), Nonce: m.Nonce,
 		}
 	}
 	return *viewOf(&membership.View{Number: number, Slots: protocol.Rank(slots), Members: membership.MembersOf(list...)})
@@ -245,7 +246,8 @@ func (f *faults) logView(v *ViewChange) {
 			changed = append(changed, c.ID)
 		}
 	}
-	f.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "changed", changed, "omitted", v.Omitted)
+	f.log.Info("view", "number", v.Number, "members", v.Members, "joined", joined, "left", left, "changed", changed,
+		"omitted", v.Omitted)
 }
 
 // SetMeta changes what this process tells the others about itself ([Member.Meta]), 512

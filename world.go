@@ -78,7 +78,10 @@ func NewWorld(ctx context.Context, c Config) (*World, error) {
 // newWorld assembles the unicast channel, the engine and the group.
 func newWorld(c Config, s *initialState) (*World, error) {
 	processes := s.job()
-	p, err := job.New(job.Config{Rank: s.self.Rank, View: s.view, Processes: processes, Quorum: !c.AllowMinority, Logger: c.Logger})
+	p, err := job.New(job.Config{
+		Rank: s.self.Rank, View: s.view, Processes: processes, Quorum: !c.AllowMinority,
+		Logger: c.Logger,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +195,10 @@ const (
 
 // readTimeouts takes timeouts from the environment.
 func readTimeouts(c *Config) error {
-	for variable, timeout := range map[string]*time.Duration{progressVariable: &c.Job.ProgressTimeout, suspicionVariable: &c.Detection.SuspicionTimeout} {
+	for variable, timeout := range map[string]*time.Duration{
+		progressVariable:  &c.Job.ProgressTimeout,
+		suspicionVariable: &c.Detection.SuspicionTimeout,
+	} {
 		text := os.Getenv(variable)
 		if text == "" || *timeout != 0 {
 			continue
@@ -273,7 +279,8 @@ func requireQuorum(c *Config, processes []string) {
 		c.Logger.Warn("AllowMinority: if the network between the hosts is partitioned, each part finishes the whole job, and fencing tokens do not tell their outputs apart",
 			"hosts", hosts, "processes", len(processes))
 	default:
-		c.Detection.SuspicionTimeout = cmp.Or(c.Detection.SuspicionTimeout, max(worldSuspicionTimeout, 5*c.Detection.HeartbeatInterval))
+		c.Detection.SuspicionTimeout = cmp.Or(c.Detection.SuspicionTimeout,
+			max(worldSuspicionTimeout, 5*c.Detection.HeartbeatInterval))
 	}
 }
 
@@ -337,7 +344,8 @@ func lostError(lost error, after time.Duration) error {
 	if errors.As(lost, &q) {
 		text = fmt.Sprintf("%v in view %d: %d processes reachable, %d needed", ErrNoQuorum, q.View, q.Reachable, q.Needed)
 	}
-	return &jobError{fmt.Sprintf("%s, for %v; this process has left the job: if the others do not finish it, start it again", text, after), lost}
+	return &jobError{fmt.Sprintf(
+		"%s, for %v; this process has left the job: if the others do not finish it, start it again", text, after), lost}
 }
 
 // isolatedError is the error of a process that has reached no other one of its job.

@@ -89,7 +89,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	a := &Agent{
-		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(), fleet: zones{sendLock: make(chan struct{}, 1)}, shards: shards{putting: make(chan struct{}, 1)},
+		options: o, log: o.Logger, sendLock: make(chan struct{}, 1), began: time.Now(),
+		fleet: zones{sendLock: make(chan struct{}, 1)}, shards: shards{putting: make(chan struct{}, 1)},
 		events: retention.New(newEpoch(), retention.Limits{Messages: retainedEvents, Bytes: retainedEventBytes}),
 	}
 	a.config.Store(c)
@@ -181,7 +182,8 @@ func (a *Agent) enter(g *pleach.Group) {
 	a.warnings.join.forget()
 	a.takeFiles(g)
 	a.registerQueries(g)
-	a.log.Info("member", "group", a.config.Load().Group, "rank", g.Rank(), "id", g.Self().ID, "address", g.Self().Address, "view", g.View().Number)
+	a.log.Info("member", "group", a.config.Load().Group, "rank", g.Rank(), "id", g.Self().ID, "address", g.Self().Address,
+		"view", g.View().Number)
 	if a.options.Joined != nil {
 		a.options.Joined(g)
 	}

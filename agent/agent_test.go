@@ -91,7 +91,8 @@ func startAll(t *testing.T, n int, more string) (agents []*testAgent) {
 	addresses := testutil.FreeAddresses(t, n)
 	var joined []<-chan struct{}
 	for i, address := range addresses {
-		a, j := begin(t, fmt.Sprintf("listen: %s\nid: %c\nseeds: [%s]\nexpect: %d\n%s", address, 'a'+i, strings.Join(addresses, ", "), n, more))
+		a, j := begin(t, fmt.Sprintf("listen: %s\nid: %c\nseeds: [%s]\nexpect: %d\n%s", address, 'a'+i,
+			strings.Join(addresses, ", "), n, more))
 		agents, joined = append(agents, a), append(joined, j)
 	}
 	for i, j := range joined {
@@ -135,7 +136,8 @@ func next(t *testing.T, events <-chan client.Event) client.Event {
 }
 
 func TestAgents(t *testing.T) {
-	agents := startAll(t, 3, "handlers:\n  - {query: sum, run: 'read x; echo $((x + 1))'}\n  - {query: broken, run: exit 7}\n")
+	agents := startAll(t, 3,
+		"handlers:\n  - {query: sum, run: 'read x; echo $((x + 1))'}\n  - {query: broken, run: exit 7}\n")
 	a, b := agents[0], agents[1]
 	ctx := t.Context()
 
@@ -144,7 +146,8 @@ func TestAgents(t *testing.T) {
 		m, err := a.Members(ctx)
 		return err == nil && !slices.ContainsFunc(m.Members, func(m api.Member) bool { return m.Meta != "pleach=v1" })
 	})
-	if v, err := a.Views(ctx); err != nil || slices.ContainsFunc(v.Views, func(v pleach.ViewChange) bool { return len(v.Changes) > 0 }) {
+	if v, err := a.Views(ctx); err != nil ||
+		slices.ContainsFunc(v.Views, func(v pleach.ViewChange) bool { return len(v.Changes) > 0 }) {
 		t.Errorf("%+v, %v", v, err)
 	}
 
@@ -198,7 +201,8 @@ func TestAgents(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	var refused *client.RefusedError
-	if _, err := a.Broadcast(ctx, "\n", nil, false, 0); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
+	if _, err := a.Broadcast(ctx, "\n", nil, false, 0); !errors.As(err, &refused) ||
+		refused.Status != http.StatusBadRequest {
 		t.Errorf("got %v", err)
 	}
 	if _, err := a.Send(ctx, "nobody", nil, 0); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
@@ -206,7 +210,10 @@ func TestAgents(t *testing.T) {
 	}
 
 	// Queries: every member answers, by itself or by a command, or says why not.
-	for name, want := range map[string]string{"ping": "pong/", "sum": "42\n/", "broken": "/exit 7: exit status 7", "none": `/it has no handler for the query "none"`} {
+	for name, want := range map[string]string{
+		"ping": "pong/", "sum": "42\n/", "broken": "/exit 7: exit status 7",
+		"none": `/it has no handler for the query "none"`,
+	} {
 		answers, err := a.Query(ctx, name, []byte("41\n"), false, 0)
 		if err != nil || len(answers.Answers) != 3 || len(answers.Unanswered) != 0 {
 			t.Fatalf("%s: %+v, %v", name, answers, err)
@@ -228,7 +235,8 @@ func TestAgents(t *testing.T) {
 		return err == nil && s.Members == 2 && s.Quorum.OK && s.Quorum.Reachable == 2
 	})
 	views, err := a.Views(ctx)
-	if n := len(views.Views); err != nil || n < 2 || len(views.Views[n-1].Changes) != 1 || views.Views[n-1].Changes[0].Cause != pleach.CauseLeft {
+	if n := len(views.Views); err != nil || n < 2 || len(views.Views[n-1].Changes) != 1 ||
+		views.Views[n-1].Changes[0].Cause != pleach.CauseLeft {
 		t.Errorf("%+v, %v", views, err)
 	}
 }
@@ -285,7 +293,8 @@ func TestTCPNeedsToken(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	var refused *client.RefusedError
-	if _, err := client.TCP(address, "guess").Status(t.Context()); !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+	if _, err := client.TCP(address, "guess").Status(t.Context()); !errors.As(err, &refused) ||
+		refused.Status != http.StatusUnauthorized {
 		t.Errorf("got %v", err)
 	}
 	for path, want := range map[string]string{"/readyz": "ok\n", "/ui/": "<!doctype html>"} {
@@ -311,7 +320,10 @@ func TestTCPNeedsToken(t *testing.T) {
 	}
 	defer scraped.Body.Close()
 	b, _ := io.ReadAll(scraped.Body)
-	for _, want := range []string{"pleach_agent_member 1\n", "pleach_agent_retained_messages 0\n", `pleach_members{group=""} 1`, "go_goroutines "} {
+	for _, want := range []string{
+		"pleach_agent_member 1\n", "pleach_agent_retained_messages 0\n",
+		`pleach_members{group=""} 1`, "go_goroutines ",
+	} {
 		if !strings.Contains(string(b), want) {
 			t.Errorf("no %q in %s", want, b)
 		}
@@ -403,7 +415,8 @@ func TestRefusedStarts(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	var none *client.NoAgentError
-	if _, err := client.Socket(filepath.Join(t.TempDir(), "s")).Status(t.Context()); !errors.As(err, &none) || !strings.Contains(err.Error(), "start one with pleach agent") {
+	if _, err := client.Socket(filepath.Join(t.TempDir(), "s")).Status(t.Context()); !errors.As(err, &none) ||
+		!strings.Contains(err.Error(), "start one with pleach agent") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -411,7 +424,8 @@ func TestRefusedStarts(t *testing.T) {
 // A command that runs when the agent is told to end has the time to end by itself.
 func TestHandlerEndsByItself(t *testing.T) {
 	dir := t.TempDir()
-	a := start(t, fmt.Sprintf("expect: 1\nhandlers:\n  - {on: t, run: 'cd %s; touch began; sleep 0.3; touch ended'}\n", dir))
+	a := start(t, fmt.Sprintf("expect: 1\nhandlers:\n  - {on: t, run: 'cd %s; touch began; sleep 0.3; touch ended'}\n",
+		dir))
 	if _, err := a.Broadcast(t.Context(), "t", nil, false, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -85,7 +85,8 @@ func (w *watch) next(v pleach.View, causes map[string]pleach.MemberChange) (even
 		case !was:
 			changed[api.EventJoin] = append(changed[api.EventJoin], memberCause{cause: string(pleach.CauseJoined)}.member(m))
 		case fleet.ProgramMeta(before.Meta) != "" && fleet.ProgramMeta(before.Meta) != fleet.ProgramMeta(m.Meta):
-			changed[api.EventUpdate] = append(changed[api.EventUpdate], memberCause{cause: string(pleach.CauseChanged)}.member(m))
+			changed[api.EventUpdate] = append(changed[api.EventUpdate],
+				memberCause{cause: string(pleach.CauseChanged)}.member(m))
 		}
 	}
 	w.members = now
@@ -148,7 +149,8 @@ func eventInput(e *api.Event) []byte {
 			tags = append(tags, key+"="+value)
 		}
 		slices.Sort(tags)
-		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", oneLine(m.ID), oneLine(m.Address), oneLine(m.Cause), oneLine(strings.Join(tags, ",")))
+		fmt.Fprintf(&b, "%s\t%s\t%s\t%s\n", oneLine(m.ID), oneLine(m.Address), oneLine(m.Cause),
+			oneLine(strings.Join(tags, ",")))
 	}
 	return []byte(b.String())
 }
@@ -171,7 +173,8 @@ func (a *Agent) runEvent(ctx context.Context, c *config.Handler, id string, m *r
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	variables := append(a.variables(), "PLEACH_EVENT="+e.Event, fmt.Sprint("PLEACH_VIEW=", e.View), "PLEACH_REASON="+e.Reason, "PLEACH_MESSAGE_ID="+id)
+	variables := append(a.variables(), "PLEACH_EVENT="+e.Event, fmt.Sprint("PLEACH_VIEW=", e.View),
+		"PLEACH_REASON="+e.Reason, "PLEACH_MESSAGE_ID="+id)
 	if _, err := c.Run.Run(ctx, eventInput(&e), variables...); err != nil {
 		a.log.Warn("handler", "event", e.Event, "error", err)
 	}

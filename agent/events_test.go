@@ -51,7 +51,10 @@ func TestEventsOfViews(t *testing.T) {
 		{pleach.NewView(1, 3, a, b, c), nil, "member-join: a/joined b/joined c/joined"},
 		{pleach.NewView(2, 3, delegate, told, c), nil, ""}, // the first meta, and that of a delegate
 		{pleach.NewView(3, 3, delegate, member(1, "b", 1, "y=3"), c), nil, "member-update: b/changed"},
-		{pleach.NewView(4, 3, delegate, told, again), changes(pleach.MemberChange{ID: "c", Cause: pleach.CauseJoined}), "member-failed: c/replaced; member-join: c/joined; member-update: b/changed"},
+		{
+			pleach.NewView(4, 3, delegate, told, again), changes(pleach.MemberChange{ID: "c", Cause: pleach.CauseJoined}),
+			"member-failed: c/replaced; member-join: c/joined; member-update: b/changed",
+		},
 		{lost, nil, "quorum-lost: no quorum: 1 of 3 reachable, 2 needed"},
 		{lost, nil, ""},
 		{pleach.NewView(5, 3, delegate), changes(

@@ -146,13 +146,17 @@ func askLog(ctx context.Context, g *pleach.Group, rank int, r *backfill.Request)
 func (s *store) filled(r backfill.Result, from, until uint64) {
 	var batch []retention.Message
 	if r.Missing > 0 || r.Uncertain {
-		reason := fmt.Sprintf("the agent was not a member between view %d and view %d, and no other agent has them any more", from, until)
+		reason := fmt.Sprintf("the agent was not a member between view %d and view %d, and no other agent has them any more",
+			from, until)
 		if r.Uncertain {
-			reason = fmt.Sprintf("the agent was not a member between view %d and view %d, and no agent that answers knows all that was sent", from, until)
+			reason = fmt.Sprintf(
+				"the agent was not a member between view %d and view %d, and no agent that answers knows all that was sent", from,
+				until)
 		}
 		batch = append(batch, retention.Message{Gap: reason, Missing: r.Missing, Time: time.Now()})
 	}
-	s.logger.Info("filled what was missed", "from", from, "until", until, "messages", len(r.Messages), "missing", r.Missing, "uncertain", r.Uncertain)
+	s.logger.Info("filled what was missed", "from", from, "until", until, "messages", len(r.Messages),
+		"missing", r.Missing, "uncertain", r.Uncertain)
 	s.publish(append(batch, r.Messages...))
 	s.mu.Lock()
 	s.positions.Filled(r, until)
@@ -171,7 +175,8 @@ func (s *store) answer(ctx context.Context, question []byte) ([]byte, error) {
 		return nil, err
 	}
 	if reply.Known {
-		reply.Next = s.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(), page(&reply.Coded))
+		reply.Next = s.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(),
+			page(&reply.Coded))
 	}
 	return json.Marshal(reply)
 }

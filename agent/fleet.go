@@ -30,7 +30,8 @@ type zones struct {
 // attachTimeout bounds an attempt to enter the fleet.
 const attachTimeout = 30 * time.Second
 
-var errNoZone = errors.New("the agent is in no fleet: write zone: NAME into its file, and the seeds of the other zones (zones)")
+var errNoZone = errors.New(
+	"the agent is in no fleet: write zone: NAME into its file, and the seeds of the other zones (zones)")
 
 // inFleet returns the fleet.
 func (a *Agent) inFleet() (*fleet.Fleet, error) {
@@ -91,7 +92,8 @@ func (a *Agent) attach(ctx context.Context, g *pleach.Group, c *config.Config) (
 		f.Handle(queryFleetName, a.answerQuery)
 		f.Handle(statusFleetName, a.answerStatus)
 		f.Handle(filesFleetName, a.answerFile)
-		f.Handle(fleetLogName, func(_ context.Context, r fleet.Request) ([]byte, error) { return a.store.answerFleet(r.Data) })
+		f.Handle(fleetLogName,
+			func(_ context.Context, r fleet.Request) ([]byte, error) { return a.store.answerFleet(r.Data) })
 		g.Handle(linksName, a.answerLinks)
 	}
 	return f, err
@@ -131,7 +133,10 @@ func (a *Agent) receiveFleet(ctx context.Context, f *fleet.Fleet) {
 			m = fleet.Message{Zone: e.Zone, ID: e.ID, Incarnation: e.Incarnation, Seq: e.Last + 1}
 			lost = e.Last - e.First + 1
 		}
-		r := retention.Message{From: -1, FromID: m.ID, Fleet: true, Zone: m.Zone, Incarnation: m.Incarnation, Index: m.Seq, Time: time.Now()}
+		r := retention.Message{
+			From: -1, FromID: m.ID, Fleet: true, Zone: m.Zone, Incarnation: m.Incarnation, Index: m.Seq,
+			Time: time.Now(),
+		}
 		r.Topic, r.Data = openEnvelope(m.Data)
 		a.store.push(arrival{message: r, lost: lost})
 	}
@@ -168,7 +173,10 @@ func (a *Agent) BroadcastFleet(ctx context.Context, topic string, data []byte, s
 	if err != nil {
 		return nil, err
 	}
-	return &api.Receipt{View: proof.View, Stable: true, Members: refs(proof.Members), Joined: refs(proof.Joined), Zones: zones}, nil
+	return &api.Receipt{
+		View: proof.View, Stable: true, Members: refs(proof.Members), Joined: refs(proof.Joined),
+		Zones: zones,
+	}, nil
 }
 
 // setMeta tells the others about this agent.

@@ -78,8 +78,10 @@ func (a *Agent) QueryFleet(ctx context.Context, name string, data []byte) (*api.
 			result.Unanswered = append(result.Unanswered, m)
 		}
 	})
-	slices.SortFunc(result.Answers, func(a, b api.Answer) int { return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Rank-b.Rank) })
-	slices.SortFunc(result.Unanswered, func(a, b api.Unanswered) int { return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Rank-b.Rank) })
+	slices.SortFunc(result.Answers,
+		func(a, b api.Answer) int { return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Rank-b.Rank) })
+	slices.SortFunc(result.Unanswered,
+		func(a, b api.Unanswered) int { return cmp.Or(cmp.Compare(a.Zone, b.Zone), a.Rank-b.Rank) })
 	slices.SortFunc(result.UnansweredZones, func(a, b api.UnansweredZone) int { return cmp.Compare(a.Zone, b.Zone) })
 	return result, nil
 }
@@ -183,7 +185,10 @@ func (a *Agent) answerStatus(ctx context.Context, _ fleet.Request) ([]byte, erro
 	asking.Wait()
 	z := api.Zone{Delegates: []api.Delegate{}, Links: []fleet.Link{}}
 	for i, m := range delegates {
-		z.Delegates = append(z.Delegates, api.Delegate{MemberRef: api.MemberRef{Rank: m.Rank, ID: m.ID}, Lead: reports[i].Lead})
+		z.Delegates = append(z.Delegates, api.Delegate{
+			MemberRef: api.MemberRef{Rank: m.Rank, ID: m.ID},
+			Lead:      reports[i].Lead,
+		})
 		if reports[i].Lead {
 			z.Links = reports[i].Links
 		}

@@ -51,7 +51,9 @@ type zoneReport struct {
 }
 
 // copyToFleet copies a file to the members of all zones.
-func (a *Agent) copyToFleet(ctx context.Context, s *transfer.Service, file transfer.File, u api.Upload, report func(transfer.Progress)) (transfer.Result, error) {
+func (a *Agent) copyToFleet(ctx context.Context, s *transfer.Service, file transfer.File, u api.Upload,
+	report func(transfer.Progress),
+) (transfer.Result, error) {
 	f, err := a.inFleet()
 	if err != nil {
 		return transfer.Result{}, err
@@ -94,7 +96,9 @@ func sumProgress(zones map[string]transfer.Progress) (sum transfer.Progress) {
 }
 
 // copyToZone sends a file to a zone, and waits until its members have it or cannot have it.
-func copyToZone(ctx context.Context, f *fleet.Fleet, zone string, part zonePart, file transfer.File, tell func(transfer.Progress)) (transfer.Result, error) {
+func copyToZone(ctx context.Context, f *fleet.Fleet, zone string, part zonePart, file transfer.File,
+	tell func(transfer.Progress),
+) (transfer.Result, error) {
 	buffer := make([]byte, min(partBytes, part.Size))
 	for heard := time.Now(); ; {
 		data := buffer[:min(int64(len(buffer)), part.Size-part.Offset)]
@@ -106,7 +110,8 @@ func copyToZone(ctx context.Context, f *fleet.Fleet, zone string, part zonePart,
 		switch {
 		case ctx.Err() != nil:
 			return transfer.Result{}, ctx.Err()
-		case err != nil && (!errors.Is(err, fleet.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) || time.Since(heard) > zonePatience):
+		case err != nil && (!errors.Is(err, fleet.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(heard) > zonePatience):
 			return transfer.Result{}, err
 		case err != nil:
 			pause(ctx, zonePoll)
@@ -244,7 +249,10 @@ func (a *Agent) uploadOf(part *zonePart) (*upload, error) {
 // copy copies the whole file to the members of this zone.
 func (u *upload) copy(s *transfer.Service, part *zonePart) {
 	defer u.end()
-	file := transfer.File{Content: u.spool, Name: part.Upload.Name, Mode: part.Upload.Mode, Size: part.Size, Rate: part.Upload.Rate}
+	file := transfer.File{
+		Content: u.spool, Name: part.Upload.Name, Mode: part.Upload.Mode, Size: part.Size,
+		Rate: part.Upload.Rate,
+	}
 	result, err := s.Copy(u.life, file, part.Upload.Dir, func(p transfer.Progress) {
 		u.mu.Lock()
 		defer u.mu.Unlock()

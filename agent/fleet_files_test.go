@@ -22,8 +22,10 @@ func TestCopyToFleet(t *testing.T) {
 	var dirs []string
 	for i, address := range addresses {
 		of := addresses[i/2*2 : i/2*2+2]
-		text := fmt.Sprintf("group: shop\nlisten: %s\nid: %c\nzone: %s\nseeds: [%s]\nexpect: 2\nzones: {fra: [%s], iad: [%s]}\n",
-			address, 'a'+i, zones[i/2], strings.Join(of, ", "), strings.Join(addresses[:2], ", "), strings.Join(addresses[2:], ", "))
+		text := fmt.Sprintf(
+			"group: shop\nlisten: %s\nid: %c\nzone: %s\nseeds: [%s]\nexpect: 2\nzones: {fra: [%s], iad: [%s]}\n",
+			address, 'a'+i, zones[i/2], strings.Join(of, ", "), strings.Join(addresses[:2], ", "),
+			strings.Join(addresses[2:], ", "))
 		if i < 3 {
 			dirs = append(dirs, t.TempDir())
 			text += "file-dirs: [" + dirs[i] + "]\n"
@@ -42,10 +44,12 @@ func TestCopyToFleet(t *testing.T) {
 	}
 	for _, want := range []transfer.Outcome{transfer.Done, transfer.Present} {
 		r, err := agents[1].Copy(t.Context(), upload(), func(transfer.Progress) {})
-		if err != nil || r.Count(want) != 3 || len(r.FailedZones) != 0 || len(r.Members) != 4 || r.Size != int64(len(content)) {
+		if err != nil || r.Count(want) != 3 || len(r.FailedZones) != 0 || len(r.Members) != 4 ||
+			r.Size != int64(len(content)) {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if m := r.Members[3]; m.Zone != "iad" || m.ID != "d" || m.Outcome != transfer.Failed || !strings.Contains(m.Error, "takes no files") {
+		if m := r.Members[3]; m.Zone != "iad" || m.ID != "d" || m.Outcome != transfer.Failed ||
+			!strings.Contains(m.Error, "takes no files") {
 			t.Errorf("%+v", m)
 		}
 	}

@@ -39,7 +39,10 @@ type attached struct {
 // positions are those at which the membership has begun.
 func (f *attached) positions() (list []backfill.Sent) {
 	for _, p := range f.fleet.Before() {
-		list = append(list, backfill.Sent{Origin: backfill.Origin{Zone: p.Zone, ID: p.ID, Incarnation: p.Incarnation}, Seq: p.Seq})
+		list = append(list, backfill.Sent{
+			Origin: backfill.Origin{Zone: p.Zone, ID: p.ID, Incarnation: p.Incarnation},
+			Seq:    p.Seq,
+		})
 	}
 	return list
 }
@@ -69,7 +72,9 @@ func (s *store) enterFleet(ctx context.Context, f *attached) {
 		return
 	}
 	if !known && s.again { // the files are of a version that has not numbered them
-		s.publish([]retention.Message{{Gap: "the agent was not in the fleet for a while: what was sent to the fleet meanwhile", Time: time.Now()}})
+		s.publish([]retention.Message{
+			{Gap: "the agent was not in the fleet for a while: what was sent to the fleet meanwhile", Time: time.Now()},
+		})
 	}
 	s.saveSnapshot()
 }
@@ -125,7 +130,8 @@ func (s *store) fillFleet(ctx context.Context, fill *backfill.FleetFill, sent st
 	}
 	batch = append(batch, r.Messages...)
 	if len(batch) > 0 {
-		s.logger.Info("filled what was missed of the fleet", "messages", len(r.Messages), "missing", r.Missing, "uncertain", r.Uncertain)
+		s.logger.Info("filled what was missed of the fleet", "messages", len(r.Messages), "missing", r.Missing,
+			"uncertain", r.Uncertain)
 	}
 	s.publish(batch)
 	s.mu.Lock()
@@ -168,7 +174,9 @@ func (s *store) askFleet(ctx context.Context, fill *backfill.FleetFill) {
 }
 
 // askFleetLog asks an agent of the zone, or another zone, for a page.
-func askFleetLog(ctx context.Context, f *fleet.Fleet, of backfill.Source, r *backfill.FleetRequest) (*backfill.FleetReply, error) {
+func askFleetLog(ctx context.Context, f *fleet.Fleet, of backfill.Source,
+	r *backfill.FleetRequest,
+) (*backfill.FleetReply, error) {
 	question, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
@@ -203,7 +211,8 @@ func (s *store) answerFleet(question []byte) ([]byte, error) {
 	if reply.Log != r.Log {
 		r.After = 0
 	}
-	reply.Next = s.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(reply), page(&reply.Coded))
+	reply.Next = s.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(reply),
+		page(&reply.Coded))
 	return json.Marshal(reply)
 }
 

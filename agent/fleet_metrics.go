@@ -14,13 +14,18 @@ import (
 type fleetMetrics struct{ fleet *fleet.Fleet }
 
 var (
-	fleetLead    = prometheus.NewDesc("pleach_fleet_lead", "1 if this agent sends the messages of its zone to others.", nil, nil)
-	fleetMembers = prometheus.NewDesc("pleach_fleet_members", "Members of a zone, as it has told last.", []string{"zone"}, nil)
-	fleetAge     = prometheus.NewDesc("pleach_fleet_summary_age_seconds", "Time since a zone has told about itself.", []string{"zone"}, nil)
-	linkUp       = prometheus.NewDesc("pleach_fleet_link_up", "1 if another zone is in the backbone.", []string{"to"}, nil)
-	linkLag      = prometheus.NewDesc("pleach_fleet_link_lag_messages", "Messages that another zone has not acknowledged.", []string{"to"}, nil)
-	linkBytes    = prometheus.NewDesc("pleach_fleet_link_lag_bytes", "What these messages take.", []string{"to"}, nil)
-	linkContact  = prometheus.NewDesc("pleach_fleet_link_contact_seconds", "Time since something has come from another zone; -1: never.", []string{"to"}, nil)
+	fleetLead = prometheus.NewDesc("pleach_fleet_lead", "1 if this agent sends the messages of its zone to others.",
+		nil, nil)
+	fleetMembers = prometheus.NewDesc("pleach_fleet_members", "Members of a zone, as it has told last.",
+		[]string{"zone"}, nil)
+	fleetAge = prometheus.NewDesc("pleach_fleet_summary_age_seconds", "Time since a zone has told about itself.",
+		[]string{"zone"}, nil)
+	linkUp  = prometheus.NewDesc("pleach_fleet_link_up", "1 if another zone is in the backbone.", []string{"to"}, nil)
+	linkLag = prometheus.NewDesc("pleach_fleet_link_lag_messages", "Messages that another zone has not acknowledged.",
+		[]string{"to"}, nil)
+	linkBytes   = prometheus.NewDesc("pleach_fleet_link_lag_bytes", "What these messages take.", []string{"to"}, nil)
+	linkContact = prometheus.NewDesc("pleach_fleet_link_contact_seconds",
+		"Time since something has come from another zone; -1: never.", []string{"to"}, nil)
 )
 
 // Describe implements [prometheus.Collector].

@@ -141,7 +141,8 @@ func (a *Agent) handle(reading context.Context, c config.Handler, cursor *retent
 func (a *Agent) runHandler(ctx context.Context, c *config.Handler, id string, m *retention.Message) {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	variables := append(a.variables(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.FromID, "PLEACH_FROM_ZONE="+m.Zone, fmt.Sprint("PLEACH_FROM_RANK=", m.From),
+	variables := append(a.variables(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.FromID, "PLEACH_FROM_ZONE="+m.Zone,
+		fmt.Sprint("PLEACH_FROM_RANK=", m.From),
 		fmt.Sprint("PLEACH_VIEW=", m.View), fmt.Sprint("PLEACH_DIRECT=", m.Direct), "PLEACH_MESSAGE_ID="+id)
 	if _, err := c.Run.Run(ctx, m.Data, variables...); err != nil {
 		a.log.Warn("handler", "on", c.On, "topic", m.Topic, "from", m.FromID, "error", err)

@@ -24,7 +24,8 @@ const discoverInterval = 3 * time.Second
 var errSeedsChanged = errors.New("the seeds have changed")
 
 // errNoSeeds says what to write.
-var errNoSeeds = errors.New("the agent has no seeds: name them (host:port, dns:NAME:PORT or exec:COMMAND), or write expect: 1 for an agent that begins a group alone")
+var errNoSeeds = errors.New(
+	"the agent has no seeds: name them (host:port, dns:NAME:PORT or exec:COMMAND), or write expect: 1 for an agent that begins a group alone")
 
 // join makes the agent a member. It tries as long as that may help.
 func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {
@@ -60,7 +61,8 @@ func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {
 // expired. Package crypto/tls has no type for what the other side says.
 func expired(err error) bool {
 	var invalid x509.CertificateInvalidError
-	return errors.As(err, &invalid) && invalid.Reason == x509.Expired || strings.Contains(err.Error(), "tls: expired certificate")
+	return errors.As(err, &invalid) && invalid.Reason == x509.Expired ||
+		strings.Contains(err.Error(), "tls: expired certificate")
 }
 
 // isLoopback reports whether only processes of this host reach a host.

@@ -65,7 +65,10 @@ func (a *Agent) Lock(ctx context.Context, name, holder string, ttl time.Duration
 		if err != nil {
 			return nil, &lockError{err}
 		}
-		return &api.Lock{Name: name, Holder: holder, Token: token, TTL: ttl.Seconds(), Handle: api.Handle{Token: token, Secret: secret}.String()}, nil
+		return &api.Lock{
+			Name: name, Holder: holder, Token: token, TTL: ttl.Seconds(),
+			Handle: api.Handle{Token: token, Secret: secret}.String(),
+		}, nil
 	})
 }
 
@@ -105,7 +108,8 @@ func (a *Agent) asHolder(ctx context.Context, name string, h api.Handle, f func(
 			return struct{}{}, err
 		}
 		_, hash := splitHolder(holder.ID)
-		if held && holder.Token == h.Token && hash != "" && subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(h.Secret))) != 1 {
+		if held && holder.Token == h.Token && hash != "" &&
+			subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(h.Secret))) != 1 {
 			return struct{}{}, &api.HandleError{Name: name}
 		}
 		return struct{}{}, f(s)

@@ -21,11 +21,14 @@ func (a *Agent) Metrics(refused func(reason string) uint64) http.Handler {
 		gauge("pleach_agent_member", "1 while the agent is a member of a group with a quorum.", func() float64 {
 			return one(a.isMember() == nil)
 		}),
-		gauge("pleach_agent_ready", "1 while the agent is ready: a member with a quorum that has the keys, locks, shards and retained messages.", func() float64 {
-			return one(a.Ready() == nil)
-		}),
+		gauge("pleach_agent_ready",
+			"1 while the agent is ready: a member with a quorum that has the keys, locks, shards and retained messages.",
+			func() float64 {
+				return one(a.Ready() == nil)
+			}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "pleach_agent_keys_begun_empty_total", Help: "How often keys and locks began empty at this agent because no member of the group had them.",
+			Name: "pleach_agent_keys_begun_empty_total",
+			Help: "How often keys and locks began empty at this agent because no member of the group had them.",
 		}, func() float64 { return float64(a.losses.count.Load()) }),
 		gauge("pleach_agent_retained_messages", "Messages that subscribers can still get.", func() float64 {
 			n, _ := a.store.log.Retained()
@@ -57,7 +60,8 @@ func (a *Agent) Metrics(refused func(reason string) uint64) http.Handler {
 // warningMetrics are the warnings of an agent, one for each kind.
 type warningMetrics struct{ agent *Agent }
 
-var warningDescription = prometheus.NewDesc("pleach_agent_warning", "1 while the agent warns of something of that kind: its log and pleach status say of what.", []string{"kind"}, nil)
+var warningDescription = prometheus.NewDesc("pleach_agent_warning",
+	"1 while the agent warns of something of that kind: its log and pleach status say of what.", []string{"kind"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (m warningMetrics) Describe(to chan<- *prometheus.Desc) { to <- warningDescription }
@@ -77,7 +81,9 @@ func (m warningMetrics) Collect(to chan<- prometheus.Metric) {
 // refusalMetrics count what the API has refused.
 type refusalMetrics struct{ refused func(reason string) uint64 }
 
-var refusalDescription = prometheus.NewDesc("pleach_agent_api_refused_total", "Connections and requests that the HTTP listeners have refused: for want of room, or of a right.", []string{"reason"}, nil)
+var refusalDescription = prometheus.NewDesc("pleach_agent_api_refused_total",
+	"Connections and requests that the HTTP listeners have refused: for want of room, or of a right.",
+	[]string{"reason"}, nil)
 
 // Describe implements [prometheus.Collector].
 func (m refusalMetrics) Describe(to chan<- *prometheus.Desc) { to <- refusalDescription }

@@ -50,7 +50,8 @@ func TestOperatorsAreInTheAuditLog(t *testing.T) {
 	defer cancel()
 	var members []*pleach.Group
 	for _, id := range []string{"b", "c", "d", "e"} {
-		g, err := pleach.Join(ctx, pleach.Config{Group: "web", ID: id, Security: pleach.Security{TLS: with("pleach/web/" + id)}}, address)
+		g, err := pleach.Join(ctx,
+			pleach.Config{Group: "web", ID: id, Security: pleach.Security{TLS: with("pleach/web/" + id)}}, address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,15 +59,19 @@ func TestOperatorsAreInTheAuditLog(t *testing.T) {
 		members = append(members, g)
 	}
 	operator := pleach.Config{Group: "web", Security: pleach.Security{TLS: with("pleach-operator/web")}}
-	if _, err := pleach.Evict(ctx, pleach.Config{Group: "web", Security: pleach.Security{TLS: with("pleach-observer/web")}}, address, "e"); err == nil {
+	if _, err := pleach.Evict(ctx,
+		pleach.Config{Group: "web", Security: pleach.Security{TLS: with("pleach-observer/web")}}, address, "e"); err == nil {
 		t.Error("an observer evicts a member")
 	}
-	a.log.Await(t, "msg=audit", `who=spiffe://example.org/pleach-observer/web`, "from=127.", "action=evict", "what=e", "may not operate")
+	a.log.Await(t, "msg=audit", `who=spiffe://example.org/pleach-observer/web`, "from=127.", "action=evict", "what=e",
+		"may not operate")
 	if _, err := pleach.Evict(ctx, operator, address, "e"); err != nil {
 		t.Fatal(err)
 	}
-	a.log.Await(t, "msg=audit", `who=spiffe://example.org/pleach-operator/web`, "from=127.", "action=evict", "what=e", "result=ok")
-	a.log.Await(t, `msg="an operator acts on the group"`, "action=evict", "what=e", "certificate=[spiffe://example.org/pleach-operator/web]")
+	a.log.Await(t, "msg=audit", `who=spiffe://example.org/pleach-operator/web`, "from=127.", "action=evict", "what=e",
+		"result=ok")
+	a.log.Await(t, `msg="an operator acts on the group"`, "action=evict", "what=e",
+		"certificate=[spiffe://example.org/pleach-operator/web]")
 	var killing sync.WaitGroup
 	for _, g := range members { // at once, so that the quorum is lost
 		killing.Go(func() { _ = g.Abort() })
@@ -79,7 +84,8 @@ func TestOperatorsAreInTheAuditLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	a.log.Await(t, "msg=audit", `who=spiffe://example.org/pleach-operator/web`, "from=127.", "action=force-view", "what=a", "result=ok")
+	a.log.Await(t, "msg=audit", `who=spiffe://example.org/pleach-operator/web`, "from=127.", "action=force-view", "what=a",
+		"result=ok")
 	if _, err := pleach.RaiseVersion(ctx, operator, address); err != nil {
 		t.Error(err)
 	}

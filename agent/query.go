@@ -55,7 +55,10 @@ func queryZone(ctx context.Context, g *pleach.Group, name string, data []byte) *
 	result := &api.Answers{Name: name, View: view.Number, Answers: []api.Answer{}, Unanswered: []api.Unanswered{}}
 	for i := range members {
 		if reasons[i] != nil {
-			result.Unanswered = append(result.Unanswered, api.Unanswered{MemberRef: answers[i].MemberRef, Reason: reasonOf(reasons[i])})
+			result.Unanswered = append(result.Unanswered, api.Unanswered{
+				MemberRef: answers[i].MemberRef,
+				Reason:    reasonOf(reasons[i]),
+			})
 			continue
 		}
 		result.Answers = append(result.Answers, answers[i])
@@ -142,7 +145,8 @@ func (a *Agent) answerer(g *pleach.Group, h config.Handler) func(context.Context
 			return nil, ctx.Err()
 		}
 		from, _ := g.View().Member(r.From)
-		out, err := h.Run.Run(ctx, r.Data, append(a.variables(), "PLEACH_QUERY="+h.Query, "PLEACH_FROM="+from.ID, fmt.Sprint("PLEACH_FROM_RANK=", r.From))...)
+		out, err := h.Run.Run(ctx, r.Data, append(a.variables(), "PLEACH_QUERY="+h.Query, "PLEACH_FROM="+from.ID,
+			fmt.Sprint("PLEACH_FROM_RANK=", r.From))...)
 		if err != nil {
 			a.log.Warn("handler", "query", h.Query, "error", err)
 		}

@@ -113,7 +113,8 @@ func stuckConsumers(g *pleach.Group) []pleach.StuckConsumer {
 func stuckWarnings(stuck []pleach.StuckConsumer) (w []api.Warning) {
 	for _, c := range stuck {
 		w = append(w, api.Warning{
-			Kind: api.WarnStuck, Since: c.Since, Text: fmt.Sprintf("%d messages wait for this agent, which processes none", c.Waiting),
+			Kind: api.WarnStuck, Since: c.Since, Text: fmt.Sprintf("%d messages wait for this agent, which processes none",
+				c.Waiting),
 			Next: "look for a disk that hangs; if there is none, send SIGQUIT to the agent, and report the goroutines that it prints",
 		})
 	}

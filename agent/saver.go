@@ -133,7 +133,8 @@ func (c *contents) replay(b []byte) error {
 }
 
 func (c *contents) snapshot() []byte {
-	b, _ := json.Marshal(snapshot{c.log.State(), c.positions.State(), c.origins.State()}) // it has no value that cannot be written
+	// it has no value that cannot be written
+	b, _ := json.Marshal(snapshot{c.log.State(), c.positions.State(), c.origins.State()})
 	return b
 }
 
@@ -183,7 +184,8 @@ func (s *saver) saved(err error) {
 	s.errMu.Unlock()
 	switch {
 	case err != nil && before == nil:
-		s.logger.Error("the log of messages is not saved: after a restart, the agent has only what others still have", "cause", err)
+		s.logger.Error("the log of messages is not saved: after a restart, the agent has only what others still have",
+			"cause", err)
 	case err == nil && before != nil:
 		s.logger.Info("the log of messages is saved again")
 	}

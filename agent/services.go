@@ -106,8 +106,10 @@ func (s *services) register(r *prometheus.Registry) {
 	case <-s.ready:
 		group := s.replica.Group().Status().Group
 		r.MustRegister(prom.NewReplica(s.replica), prom.NewLeases(group, s.locks),
-			gauge("pleach_agent_keys", "Keys that the agents keep.", func() float64 { n, _ := s.keys.Store.Size(); return float64(n) }),
-			gauge("pleach_agent_keys_bytes", "Bytes of the keys that the agents keep, and of their values.", func() float64 { _, n := s.keys.Store.Size(); return float64(n) }))
+			gauge("pleach_agent_keys", "Keys that the agents keep.",
+				func() float64 { n, _ := s.keys.Store.Size(); return float64(n) }),
+			gauge("pleach_agent_keys_bytes", "Bytes of the keys that the agents keep, and of their values.",
+				func() float64 { _, n := s.keys.Store.Size(); return float64(n) }))
 	default:
 	}
 }

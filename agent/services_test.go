@@ -58,7 +58,8 @@ func TestKeysOfAgents(t *testing.T) {
 	}
 	expect("config/a b", first.Version, false)
 	var none uint64
-	if _, err := agents[1].Put(ctx, "config/a b", nil, &none, patience); status(err) != http.StatusConflict || !strings.Contains(err.Error(), fmt.Sprint(first.Version)) {
+	if _, err := agents[1].Put(ctx, "config/a b", nil, &none, patience); status(err) != http.StatusConflict ||
+		!strings.Contains(err.Error(), fmt.Sprint(first.Version)) {
 		t.Fatalf("got %v", err)
 	}
 	second, err := agents[1].Put(ctx, "config/a b", []byte("b"), &first.Version, patience)
@@ -84,7 +85,8 @@ func TestKeysOfAgents(t *testing.T) {
 	if _, err := agents[0].Get(ctx, "config/a b", patience); status(err) != http.StatusNotFound {
 		t.Fatalf("got %v", err)
 	}
-	if _, err := agents[0].Put(ctx, "k", make([]byte, 64<<10+1), nil, patience); status(err) != http.StatusRequestEntityTooLarge {
+	if _, err := agents[0].Put(ctx, "k", make([]byte, 64<<10+1), nil,
+		patience); status(err) != http.StatusRequestEntityTooLarge {
 		t.Fatalf("got %v", err)
 	}
 	end()
@@ -180,17 +182,22 @@ func TestKeysEndWithAllAgents(t *testing.T) {
 	for round := range 2 {
 		var agents []*testAgent
 		for i, address := range addresses {
-			a, _ := begin(t, fmt.Sprintf("listen: %s\nid: %c\nseeds: [%s]\nexpect: 3\ndata-dir: %s\n", address, 'a'+i, strings.Join(addresses, ", "), dirs[i]))
+			a, _ := begin(t, fmt.Sprintf("listen: %s\nid: %c\nseeds: [%s]\nexpect: 3\ndata-dir: %s\n", address, 'a'+i,
+				strings.Join(addresses, ", "), dirs[i]))
 			agents = append(agents, a)
 		}
 		testutil.Eventually(t, "empty", func() bool {
 			_, err := agents[round].Get(t.Context(), "k", patience)
 			return status(err) == http.StatusNotFound
 		})
-		if _, err := agents[0].Lock(t.Context(), client.LockRequest{Name: "l", TTL: time.Second, Timeout: patience}); status(err) != http.StatusTooEarly {
+		if _, err := agents[0].Lock(t.Context(), client.LockRequest{Name: "l", TTL: time.Second, Timeout: patience}); status(
+			err) != http.StatusTooEarly {
 			t.Fatalf("a lock at once, although one of the agents before may be held: %v", err)
 		}
-		lock, err := agents[0].Lock(t.Context(), client.LockRequest{Name: "l", TTL: time.Second, Wait: true, Timeout: patience})
+		lock, err := agents[0].Lock(t.Context(), client.LockRequest{
+			Name: "l", TTL: time.Second, Wait: true,
+			Timeout: patience,
+		})
 		if err != nil || lock.Token <= token {
 			t.Fatalf("token %d after %d: %v", lock.Token, token, err)
 		}
@@ -211,7 +218,8 @@ func TestKeysEndWithAllAgents(t *testing.T) {
 func TestLocksOfAgents(t *testing.T) {
 	agents := startAll(t, 3, "")
 	ctx := t.Context()
-	if _, err := agents[0].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Millisecond}); status(err) != http.StatusBadRequest {
+	if _, err := agents[0].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Millisecond}); status(err) !=
+		http.StatusBadRequest {
 		t.Fatalf("got %v", err)
 	}
 	var holders atomic.Int32
@@ -221,7 +229,10 @@ func TestLocksOfAgents(t *testing.T) {
 		clients.Go(func() {
 			a := agents[i%3]
 			for range 5 {
-				l, err := a.Lock(ctx, client.LockRequest{Name: "l/1", Holder: fmt.Sprint("client", i), TTL: 10 * time.Second, Wait: true, Timeout: patience})
+				l, err := a.Lock(ctx, client.LockRequest{
+					Name: "l/1", Holder: fmt.Sprint("client", i), TTL: 10 * time.Second,
+					Wait: true, Timeout: patience,
+				})
 				if err != nil {
 					t.Error(err)
 					return
@@ -244,14 +255,16 @@ func TestLocksOfAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := agents[1].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Second, Timeout: patience}); status(err) != http.StatusConflict || !strings.HasSuffix(err.Error(), "by me") {
+	if _, err := agents[1].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Second, Timeout: patience}); status(err) !=
+		http.StatusConflict || !strings.HasSuffix(err.Error(), "by me") {
 		t.Fatalf("got %v", err)
 	}
 	if list, err := agents[2].Locks(ctx); err != nil || len(list.Locks) != 1 || list.Locks[0].Holder != "me" {
 		t.Fatalf("got %+v, %v", list, err)
 	}
 	began := time.Now()
-	next, err := agents[1].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Second, Wait: true, Timeout: patience}) // nobody renews it
+	// nobody renews it
+	next, err := agents[1].Lock(ctx, client.LockRequest{Name: "l/1", TTL: time.Second, Wait: true, Timeout: patience})
 	if err != nil || next.Token <= l.Token || time.Since(began) < time.Second/2 {
 		t.Fatalf("got %+v, %v after %v", next, err, time.Since(began))
 	}
@@ -278,7 +291,8 @@ func TestShardsOfAgents(t *testing.T) {
 	if again, err := agents[1].PutShards(ctx, "s", 16); err != nil || again.Version != made.Version {
 		t.Fatalf("the same shards again: %+v, %v, want version %d", again, err, made.Version)
 	}
-	if _, err := agents[1].PutShards(ctx, "s", 64); status(err) != http.StatusConflict || !strings.Contains(err.Error(), "16 partitions, not 64") {
+	if _, err := agents[1].PutShards(ctx, "s", 64); status(err) != http.StatusConflict ||
+		!strings.Contains(err.Error(), "16 partitions, not 64") {
 		t.Fatalf("another number of partitions (case 77): %v", err)
 	}
 	agreed := func(agents []*testAgent) func() bool {
@@ -317,7 +331,10 @@ func ownersOf(ctx context.Context, a *testAgent) (api.Owners, error) {
 func TestLocksNeedTheirHandle(t *testing.T) {
 	agents := startAll(t, 2, "")
 	ctx := t.Context()
-	l, err := agents[0].Lock(ctx, client.LockRequest{Name: "l", Holder: "me", TTL: 10 * time.Second, Wait: true, Timeout: patience})
+	l, err := agents[0].Lock(ctx, client.LockRequest{
+		Name: "l", Holder: "me", TTL: 10 * time.Second, Wait: true,
+		Timeout: patience,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

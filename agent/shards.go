@@ -240,7 +240,10 @@ func (a *Agent) Owners(ctx context.Context, name string) (*api.Owners, error) {
 		if c.Owner == nil {
 			continue
 		}
-		owner := api.PartitionOwner{Partition: c.Partition, MemberRef: api.MemberRef{Rank: c.Owner.Member.Rank, ID: c.Owner.Member.ID}}
+		owner := api.PartitionOwner{Partition: c.Partition, MemberRef: api.MemberRef{
+			Rank: c.Owner.Member.Rank,
+			ID:   c.Owner.Member.ID,
+		}}
 		if owner.Rank == g.Rank() {
 			owner.Token = c.Owner.Token
 		}

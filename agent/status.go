@@ -11,7 +11,10 @@ func (a *Agent) Status() (*api.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &api.Status{Status: g.Status(), Agent: api.AgentStatus{Zone: a.config.Load().Zone, Version: a.options.Version, Began: a.began}}
+	s := &api.Status{Status: g.Status(), Agent: api.AgentStatus{
+		Zone: a.config.Load().Zone, Version: a.options.Version,
+		Began: a.began,
+	}}
 	s.Agent.Retained, s.Agent.RetainedBytes = a.store.log.Retained()
 	if err := a.store.saveError(); err != nil {
 		s.Agent.LogError = err.Error()
@@ -48,7 +51,10 @@ func (a *Agent) Members() (*api.Members, error) {
 
 // membersOf lists the members of a view, with what the status has of them.
 func membersOf(view pleach.View, s pleach.Status) *api.Members {
-	members := &api.Members{View: view.Number, Slots: view.Slots, Self: s.Rank, Leader: view.Leader().Rank, Members: make([]api.Member, view.Size())}
+	members := &api.Members{
+		View: view.Number, Slots: view.Slots, Self: s.Rank, Leader: view.Leader().Rank,
+		Members: make([]api.Member, view.Size()),
+	}
 	suspects, peers := make(map[int]*pleach.Suspect, len(s.Suspects)), make(map[int]*pleach.PeerStatus, len(s.Peers))
 	for i := range s.Suspects {
 		suspects[s.Suspects[i].Rank] = &s.Suspects[i]

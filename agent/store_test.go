@@ -39,7 +39,10 @@ func openStore(t tester, dir string, log *slog.Logger) *store {
 // each.
 func fillStore(s *store, from, until int) {
 	for n := from; n < until; n++ {
-		a := arrival{counted: true, message: retention.Message{View: 1, Topic: "t", Data: fmt.Append(nil, n), Time: time.Unix(int64(n), 0)}}
+		a := arrival{counted: true, message: retention.Message{
+			View: 1, Topic: "t", Data: fmt.Append(nil, n),
+			Time: time.Unix(int64(n), 0),
+		}}
 		s.publish([]retention.Message{s.place(&a)})
 	}
 }

@@ -24,9 +24,19 @@ func TestTreeGoesAround(t *testing.T) {
 		want    []api.TreeEdge
 	}{
 		{"whole", all, pleach.Status{}, []api.TreeEdge{
-			{Rank: 1, Parent: 0}, {Rank: 2, Parent: 0}, {Rank: 3, Parent: 1}, {Rank: 4, Parent: 0}, {Rank: 5, Parent: 1}, {Rank: 6, Parent: 2}, {Rank: 7, Parent: 3},
+			{Rank: 1, Parent: 0},
+			{Rank: 2, Parent: 0},
+			{Rank: 3, Parent: 1},
+			{Rank: 4, Parent: 0},
+			{Rank: 5, Parent: 1},
+			{Rank: 6, Parent: 2},
+			{Rank: 7, Parent: 3},
 		}},
-		{"hole", members(0, 2, 3, 7), pleach.Status{}, []api.TreeEdge{{Rank: 2, Parent: 0}, {Rank: 3, Parent: 0}, {Rank: 7, Parent: 3}}},
+		{"hole", members(0, 2, 3, 7), pleach.Status{}, []api.TreeEdge{
+			{Rank: 2, Parent: 0},
+			{Rank: 3, Parent: 0},
+			{Rank: 7, Parent: 3},
+		}},
 		{"suspected", all[:4], pleach.Status{Suspects: []pleach.Suspect{{Rank: 1}}}, []api.TreeEdge{
 			{Rank: 1, Parent: 0, Avoided: true}, {Rank: 2, Parent: 0}, {Rank: 3, Parent: 0},
 		}},
@@ -54,7 +64,8 @@ func TestTreeReachesAllMembers(t *testing.T) {
 			list = append(list, pleach.Member{Rank: rank})
 		}
 	}
-	tree, err := treeOf(pleach.NewView(1, 101, list...), pleach.Status{Rank: 40, Suspects: []pleach.Suspect{{Rank: 41}, {Rank: 42}}})
+	tree, err := treeOf(pleach.NewView(1, 101, list...),
+		pleach.Status{Rank: 40, Suspects: []pleach.Suspect{{Rank: 41}, {Rank: 42}}})
 	if err != nil {
 		t.Fatal(err)
 	}

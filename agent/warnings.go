@@ -74,7 +74,8 @@ func (a *Agent) hostWarnings(now time.Time, before []api.Warning) []api.Warning 
 	}
 	if free, size, known := diskSpace(c.DataDir); c.DataDir != "" && known && free < size/diskShare && free < diskBytes {
 		all = append(all, api.Warning{
-			Kind: api.WarnDisk, Text: fmt.Sprintf("the disk of %s is full: %d of %d KiB are left", c.DataDir, free>>10, size>>10),
+			Kind: api.WarnDisk, Text: fmt.Sprintf("the disk of %s is full: %d of %d KiB are left", c.DataDir, free>>10,
+				size>>10),
 			Next: "free space there: a member that cannot save its vote does not vote, and is left out of the next view",
 		})
 	}
@@ -97,11 +98,16 @@ func (a *Agent) certificateEnd() (at time.Time) {
 }
 
 func certificateWarning(c *config.Config, at, now time.Time) api.Warning {
-	text := fmt.Sprintf("the certificate of this agent expires at %s, in %v", at.UTC().Format(time.DateTime+" MST"), at.Sub(now).Round(time.Minute))
+	text := fmt.Sprintf("the certificate of this agent expires at %s, in %v", at.UTC().Format(time.DateTime+" MST"),
+		at.Sub(now).Round(time.Minute))
 	if !at.After(now) {
-		text = fmt.Sprintf("the certificate of this agent has expired at %s: others refuse its connections", at.UTC().Format(time.DateTime+" MST"))
+		text = fmt.Sprintf("the certificate of this agent has expired at %s: others refuse its connections",
+			at.UTC().Format(time.DateTime+" MST"))
 	}
-	return api.Warning{Kind: api.WarnCertificate, Text: text, Next: fmt.Sprintf("replace %s and %s: the agent takes the new ones within a second", c.TLSCert, c.TLSKey)}
+	return api.Warning{
+		Kind: api.WarnCertificate, Text: text,
+		Next: fmt.Sprintf("replace %s and %s: the agent takes the new ones within a second", c.TLSCert, c.TLSKey),
+	}
 }
 
 // followCertificate takes the certificate of a group's config.
@@ -132,7 +138,8 @@ func flapping(history []pleach.ViewChange, now time.Time) (all []api.Warning) {
 	for id, n := range gone {
 		if n >= flaps {
 			all = append(all, api.Warning{
-				Kind: api.WarnFlapping, Text: fmt.Sprintf("%s was removed %d times in %v: its link or its host comes and goes", id, n, flapInterval), Since: now,
+				Kind: api.WarnFlapping, Text: fmt.Sprintf("%s was removed %d times in %v: its link or its host comes and goes", id,
+					n, flapInterval), Since: now,
 				Next: "look at the cable, the switch and the load of its host; pleach status there, and its log",
 			})
 		}

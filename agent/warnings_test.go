@@ -20,7 +20,8 @@ func TestCertificateWarning(t *testing.T) {
 		-time.Second:   "has expired at 2026-01-02 03:04:04 UTC",
 	} {
 		c := &config.Config{TLSCert: "a.pem", TLSKey: "a.key"}
-		if w := certificateWarning(c, now.Add(left), now); !strings.Contains(w.Text, want) || !strings.Contains(w.Next, "a.pem and a.key") || w.Kind != api.WarnCertificate {
+		if w := certificateWarning(c, now.Add(left), now); !strings.Contains(w.Text, want) ||
+			!strings.Contains(w.Next, "a.pem and a.key") || w.Kind != api.WarnCertificate {
 			t.Errorf("%+v", w)
 		}
 	}
@@ -33,9 +34,15 @@ func TestFlapping(t *testing.T) {
 	for i := range 3 {
 		at := now.Add(time.Duration(i-4) * time.Minute)
 		history = append(history,
-			pleach.ViewChange{Time: at, Changes: []pleach.MemberChange{{ID: "flaps", Cause: pleach.CauseSuspected}, {ID: "leaves", Cause: pleach.CauseLeft}}},
+			pleach.ViewChange{Time: at, Changes: []pleach.MemberChange{
+				{ID: "flaps", Cause: pleach.CauseSuspected},
+				{ID: "leaves", Cause: pleach.CauseLeft},
+			}},
 			pleach.ViewChange{Time: at, Changes: []pleach.MemberChange{{ID: "flaps", Cause: pleach.CauseJoined}}},
-			pleach.ViewChange{Time: at.Add(-time.Hour), Changes: []pleach.MemberChange{{ID: "flapped", Cause: pleach.CauseSuspected}}})
+			pleach.ViewChange{
+				Time:    at.Add(-time.Hour),
+				Changes: []pleach.MemberChange{{ID: "flapped", Cause: pleach.CauseSuspected}},
+			})
 	}
 	if all := flapping(history, now); len(all) != 1 || !strings.Contains(all[0].Text, "flaps was removed 3 times") {
 		t.Errorf("%+v", all)
@@ -71,10 +78,12 @@ func TestWarningsAreToldOnce(t *testing.T) {
 func TestJoinCauses(t *testing.T) {
 	var causes joinCauses
 	log := slog.New(joinLog{(&testutil.LogBuffer{}).Logger().Handler(), &causes}).With("group", "db")
-	log.Info("request is retried", "member", "10.0.0.2:7000", "cause", "tcp: request to 10.0.0.2:7000: dial tcp 10.0.0.2:7000: connect: connection refused")
+	log.Info("request is retried", "member", "10.0.0.2:7000", "cause",
+		"tcp: request to 10.0.0.2:7000: dial tcp 10.0.0.2:7000: connect: connection refused")
 	log.Info("looking for the group, or for processes to begin it with", "found", "1 of 3 expected processes found")
 	log.Info("something else", "cause", "x")
-	if got, want := causes.text(), "1 of 3 expected processes found\nfailed so far: 10.0.0.2:7000: connection refused"; got != want {
+	if got, want := causes.text(),
+		"1 of 3 expected processes found\nfailed so far: 10.0.0.2:7000: connection refused"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	causes.forget()

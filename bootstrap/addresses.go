@@ -79,7 +79,10 @@ func readAddressFile(name string) (string, error) {
 // splitAddresses splits at commas and white space, so that a file can have one
 // address per line and a variable can be wrapped.
 func splitAddresses(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' })
+	return strings.FieldsFunc(text, func(r rune) bool {
+		return r == ',' || r == ' ' || r == '\n' || r == '\r' ||
+			r == '\t'
+	})
 }
 
 func checkAddresses(list []string) error {
@@ -96,7 +99,8 @@ func checkAddresses(list []string) error {
 			return fmt.Errorf("%q: the port must be a number from 1 to 65535", address)
 		}
 		if other, ok := ranks[address]; ok {
-			return fmt.Errorf("%q is the address of rank %d and of rank %d: every member needs one of its own", address, other, rank)
+			return fmt.Errorf("%q is the address of rank %d and of rank %d: every member needs one of its own", address,
+				other, rank)
 		}
 		ranks[address] = rank
 	}

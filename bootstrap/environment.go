@@ -20,7 +20,8 @@ func (env environment) number(name string, least, most int64) (int64, error) {
 	value := env(name)
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < least || n > most {
-		return 0, &VariableError{Name: name, Value: value, Problem: fmt.Sprintf("it must be a number from %d to %d", least, most)}
+		return 0, &VariableError{Name: name, Value: value, Problem: fmt.Sprintf("it must be a number from %d to %d",
+			least, most)}
 	}
 	return n, nil
 }
@@ -51,7 +52,10 @@ func (env environment) assignment(n names) (Assignment, error) {
 		return Assignment{}, err
 	}
 	if addresses != nil && int64(len(addresses)) != size {
-		return Assignment{}, &VariableError{Name: variable, Value: env(variable), Problem: fmt.Sprintf("%d addresses, but %s=%d", len(addresses), n.size, size)}
+		return Assignment{}, &VariableError{
+			Name: variable, Value: env(variable),
+			Problem: fmt.Sprintf("%d addresses, but %s=%d", len(addresses), n.size, size),
+		}
 	}
 	secret, err := env.secret()
 	if err != nil {
@@ -63,7 +67,8 @@ func (env environment) assignment(n names) (Assignment, error) {
 	}
 	return Assignment{
 		Rank: protocol.Rank(rank), Size: protocol.Rank(size), LocalRank: int(local),
-		Addresses: addresses, Rendezvous: rendezvous, Group: env("PLEACH_GROUP"), Secret: secret, Respawned: env("PLEACH_REPLACEMENT") != "",
+		Addresses: addresses, Rendezvous: rendezvous, Group: env("PLEACH_GROUP"), Secret: secret,
+		Respawned: env("PLEACH_REPLACEMENT") != "",
 	}, nil
 }
 
@@ -77,7 +82,10 @@ func (env environment) secret() ([]byte, error) {
 	case secret == "":
 		return nil, nil
 	case len(secret) < minSecret:
-		return nil, &VariableError{Name: "PLEACH_SECRET", Value: "…", Problem: fmt.Sprintf("it must have at least %d random bytes", minSecret)}
+		return nil, &VariableError{
+			Name: "PLEACH_SECRET", Value: "…",
+			Problem: fmt.Sprintf("it must have at least %d random bytes", minSecret),
+		}
 	}
 	return []byte(secret), nil
 }
@@ -87,7 +95,8 @@ func (env environment) secret() ([]byte, error) {
 func (env environment) rank(n names, size int64) (int64, error) {
 	rank, err := env.number(n.rank, 0, MaxSize)
 	if err == nil && rank >= size {
-		err = &VariableError{Name: n.rank, Value: env(n.rank), Problem: fmt.Sprintf("it must be less than %s=%d", n.size, size)}
+		err = &VariableError{Name: n.rank, Value: env(n.rank), Problem: fmt.Sprintf("it must be less than %s=%d",
+			n.size, size)}
 	}
 	return rank, err
 }

@@ -24,7 +24,10 @@ func (kubernetes) detect(env environment) (Assignment, bool, error) {
 		return Assignment{}, false, err
 	}
 	if env("PLEACH_SIZE") == "" {
-		return Assignment{}, false, &VariableError{Name: "PLEACH_SIZE", Problem: "set it in the job's manifest to spec.completions, which pods do not know"}
+		return Assignment{}, false, &VariableError{
+			Name:    "PLEACH_SIZE",
+			Problem: "set it in the job's manifest to spec.completions, which pods do not know",
+		}
 	}
 	a, err := env.assignment(names{rank: "JOB_COMPLETION_INDEX", size: "PLEACH_SIZE"})
 	if err != nil {

@@ -106,7 +106,8 @@ func (m *meeting) problem(g *registrant) string {
 	job := m.job
 	switch former := m.registered[g.Rank]; {
 	case g.Group != job.Group:
-		return fmt.Sprintf("rank %d is of the job %q, and this is the rendezvous of %q: give each job another address", g.Rank, g.Group, job.Group)
+		return fmt.Sprintf("rank %d is of the job %q, and this is the rendezvous of %q: give each job another address",
+			g.Rank, g.Group, job.Group)
 	case g.Size != int(job.Size):
 		return fmt.Sprintf("rank %d is of a job of %d processes, and rank 0 of one of %d", g.Rank, g.Size, job.Size)
 	case g.Rank < 0 || g.Rank >= g.Size:
@@ -114,7 +115,8 @@ func (m *meeting) problem(g *registrant) string {
 	case len(job.Secret) > 0 && g.Host != g.ip.String():
 		return fmt.Sprintf("rank %d connects from %s, and rank 0 sees it at %s: there must be no address translation between them", g.Rank, g.Host, g.ip)
 	case former != nil && former.Nonce != g.Nonce:
-		return fmt.Sprintf("rank %d is here twice: at %v and at %v", g.Rank, netip.AddrPortFrom(former.ip, former.Port), netip.AddrPortFrom(g.ip, g.Port))
+		return fmt.Sprintf("rank %d is here twice: at %v and at %v", g.Rank, netip.AddrPortFrom(former.ip, former.Port),
+			netip.AddrPortFrom(g.ip, g.Port))
 	}
 	return ""
 }

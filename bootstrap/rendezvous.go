@@ -63,7 +63,8 @@ type directory struct {
 
 // sign returns a message authentication code of a registration, and none without a secret.
 func (r *registration) sign(secret []byte, challenge string) []byte {
-	return signed(secret, fmt.Sprintf("register\n%q %q %d %d %q %d %s", challenge, r.Group, r.Size, r.Rank, r.Host, r.Port, r.Nonce))
+	return signed(secret, fmt.Sprintf("register\n%q %q %d %d %q %d %s", challenge, r.Group, r.Size, r.Rank, r.Host, r.Port,
+		r.Nonce))
 }
 
 // sign returns that of an answer to a registration.
@@ -88,7 +89,8 @@ func (a Assignment) Meet(ctx context.Context) (Assignment, error) {
 		return a, a.Check()
 	}
 	if a.Respawned {
-		return a, fmt.Errorf("bootstrap: the rendezvous of rank %d's job is over: set PLEACH_ADDRESSES in a process that replaces one", a.Rank)
+		return a, fmt.Errorf(
+			"bootstrap: the rendezvous of rank %d's job is over: set PLEACH_ADDRESSES in a process that replaces one", a.Rank)
 	}
 	host, _, err := net.SplitHostPort(a.Rendezvous)
 	if err != nil {
@@ -158,7 +160,8 @@ func (a *Assignment) register(ctx context.Context) ([]string, error) {
 		select {
 		case <-time.After(retryTime): // rank 0 may start later
 		case <-ctx.Done():
-			return nil, fmt.Errorf("bootstrap: rank %d at the rendezvous %s: %w", a.Rank, a.Rendezvous, errors.Join(context.Cause(ctx), err))
+			return nil, fmt.Errorf("bootstrap: rank %d at the rendezvous %s: %w", a.Rank, a.Rendezvous,
+				errors.Join(context.Cause(ctx), err))
 		}
 	}
 }

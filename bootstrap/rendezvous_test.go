@@ -37,7 +37,10 @@ func meetAll(ctx context.Context, processes ...Assignment) ([]Assignment, []erro
 // processes are those of a job that meets.
 func processes(at string, size int, secret string) (list []Assignment) {
 	for rank := range size {
-		list = append(list, Assignment{Rank: protocol.Rank(rank), Size: protocol.Rank(size), Group: "job", Rendezvous: at, Secret: []byte(secret)})
+		list = append(list, Assignment{
+			Rank: protocol.Rank(rank), Size: protocol.Rank(size), Group: "job", Rendezvous: at,
+			Secret: []byte(secret),
+		})
 	}
 	return list
 }
@@ -113,9 +116,18 @@ func TestDetectRendezvous(t *testing.T) {
 	}{
 		{map[string]string{"PLEACH_RANK": "1", "PLEACH_SIZE": "2", "PLEACH_RENDEZVOUS": "a:9"}, "a:9"},
 		{map[string]string{"PLEACH_RANK": "1", "PLEACH_RENDEZVOUS": "a:9", "PLEACH_ADDRESSES": "a:1,b:1"}, ""},
-		{map[string]string{"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0", "OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PLEACH_RENDEZVOUS": "a:9"}, "a:9"},
-		{map[string]string{"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "a", "MASTER_PORT": "29500"}, "a:27600"},
-		{map[string]string{"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "29500"}, ""},
+		{map[string]string{
+			"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "0",
+			"OMPI_COMM_WORLD_LOCAL_SIZE": "2", "PLEACH_RENDEZVOUS": "a:9",
+		}, "a:9"},
+		{map[string]string{
+			"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "a",
+			"MASTER_PORT": "29500",
+		}, "a:27600"},
+		{map[string]string{
+			"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "a",
+			"MASTER_PORT": "29500",
+		}, ""},
 	} {
 		a, err := Detect(func(name string) string { return c.env[name] })
 		if err != nil || a.Rendezvous != c.want || (a.Addresses == nil) != (c.want != "") {

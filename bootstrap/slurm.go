@@ -42,7 +42,10 @@ type location struct{ node, local int }
 func deriveInSlurm(env environment, a Assignment) (Assignment, error) {
 	nodes, err := expandNodes(env("SLURM_STEP_NODELIST"))
 	if err != nil {
-		return Assignment{}, &VariableError{Name: "SLURM_STEP_NODELIST", Value: env("SLURM_STEP_NODELIST"), Problem: err.Error()}
+		return Assignment{}, &VariableError{
+			Name: "SLURM_STEP_NODELIST", Value: env("SLURM_STEP_NODELIST"),
+			Problem: err.Error(),
+		}
 	}
 	tasks, err := slurmTasks(env, int(a.Size), len(nodes))
 	if err != nil {
@@ -60,7 +63,8 @@ func deriveInSlurm(env environment, a Assignment) (Assignment, error) {
 		env("SLURM_NODEID") != "" && env("SLURM_NODEID") != strconv.Itoa(own.node) {
 		return Assignment{}, &VariableError{
 			Name: "SLURM_DISTRIBUTION", Value: env("SLURM_DISTRIBUTION"),
-			Problem: fmt.Sprintf("tasks are not distributed as expected: rank %d should be task %d of node %d, but SLURM_LOCALID=%s and SLURM_NODEID=%s; start the program with srun --distribution=block, or set PLEACH_ADDRESSES",
+			Problem: fmt.Sprintf(
+				"tasks are not distributed as expected: rank %d should be task %d of node %d, but SLURM_LOCALID=%s and SLURM_NODEID=%s; start the program with srun --distribution=block, or set PLEACH_ADDRESSES",
 				a.Rank, own.local, own.node, env("SLURM_LOCALID"), env("SLURM_NODEID")),
 		}
 	}
@@ -104,7 +108,8 @@ func slurmTasks(env environment, size, nodes int) ([]int, error) {
 	value := env(name)
 	if value == "" {
 		if size%nodes != 0 {
-			return nil, &VariableError{Name: name, Problem: fmt.Sprintf("it must be set: %d tasks do not fit evenly on %d nodes", size, nodes)}
+			return nil, &VariableError{Name: name, Problem: fmt.Sprintf("it must be set: %d tasks do not fit evenly on %d nodes",
+				size, nodes)}
 		}
 		return slices.Repeat([]int{size / nodes}, nodes), nil
 	}
@@ -113,13 +118,20 @@ func slurmTasks(env environment, size, nodes int) ([]int, error) {
 	for part := range strings.SplitSeq(value, ",") {
 		n, times, ok := parseTasks(part)
 		if !ok || times > nodes-len(tasks) || n > size {
-			return nil, &VariableError{Name: name, Value: value, Problem: fmt.Sprintf("it must be written as in 2(x3),1, for %d nodes and %d tasks", nodes, size)}
+			return nil, &VariableError{
+				Name: name, Value: value,
+				Problem: fmt.Sprintf("it must be written as in 2(x3),1, for %d nodes and %d tasks", nodes, size),
+			}
 		}
 		tasks = append(tasks, slices.Repeat([]int{n}, times)...)
 		sum += n * times
 	}
 	if sum != size || len(tasks) != nodes {
-		return nil, &VariableError{Name: name, Value: value, Problem: fmt.Sprintf("%d tasks on %d nodes, but SLURM_NTASKS=%d and SLURM_STEP_NODELIST has %d nodes", sum, len(tasks), size, nodes)}
+		return nil, &VariableError{
+			Name: name, Value: value,
+			Problem: fmt.Sprintf("%d tasks on %d nodes, but SLURM_NTASKS=%d and SLURM_STEP_NODELIST has %d nodes", sum,
+				len(tasks), size, nodes),
+		}
 	}
 	return tasks, nil
 }

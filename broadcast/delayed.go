@@ -52,7 +52,8 @@ func (d Delayed) check(c *Config) error {
 func (d Delayed) lateDuty() bool { return false }
 
 func (d Delayed) states(n int) func(i int) corrector {
-	return slab(n, delayedState{delay: d.Delay, patient: d.Patient, paced: d.Patient || d.Paced}, func(p *delayedState) corrector { return p })
+	return slab(n, delayedState{delay: d.Delay, patient: d.Patient, paced: d.Patient || d.Paced},
+		func(p *delayedState) corrector { return p })
 }
 
 type delayedState struct {

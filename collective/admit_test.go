@@ -63,9 +63,10 @@ func (p *stepping) run(ctx context.Context, w Comm) (sum int64, err error) {
 			}
 		}
 		step, sum := int(state[0]), state[1]
-		all, err := Allreduce(ctx, w, []int64{gradient(w.Rank(), step, sum)}, Sum[int64](), Restore(func(_ context.Context, task int) ([]int64, error) {
-			return []int64{gradient(task, step, sum)}, nil
-		}))
+		all, err := Allreduce(ctx, w, []int64{gradient(w.Rank(), step, sum)}, Sum[int64](),
+			Restore(func(_ context.Context, task int) ([]int64, error) {
+				return []int64{gradient(task, step, sum)}, nil
+			}))
 		if err != nil {
 			return 0, fmt.Errorf("Allreduce at step %d: %w", step, err)
 		}

@@ -13,7 +13,10 @@ import (
 // in addition to its input and the result. Each part counts as a call. Calls made through [Comm.Reserve]
 // and those with [Takeover] are not made in parts, and keep about twice the input in the log.
 func Allreduce[T any](ctx context.Context, c Communicator, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.signatureName())}
+	s := engine.Signature{
+		Kind: engine.Allreduce, Root: engine.NoRoot, Length: int64(len(in)),
+		Detail: engine.DetailOf(typeName[T](), op.signatureName()),
+	}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
@@ -150,7 +153,9 @@ func halving[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], f fold, 
 }
 
 // collectShares collects the shares of the result: each step doubles what a task has.
-func collectShares[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], f fold, sum typedBuffer[T], mine span, given []span, step int, out []T) error {
+func collectShares[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], f fold, sum typedBuffer[T], mine span,
+	given []span, step int, out []T,
+) error {
 	me := f.index(t.ID)
 	for i := len(given) - 1; i >= 0; i, step = i-1, step+1 {
 		other, lacking := f.task(me^1<<i), given[i]

@@ -10,7 +10,10 @@ import (
 // Alltoall sends part i of task k's input to task i, which returns it as part k. The
 // lengths of parts may differ.
 func Alltoall[T any](ctx context.Context, c Communicator, parts [][]T, options ...Option) ([][]T, error) {
-	s := engine.Signature{Kind: engine.Alltoall, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T]())}
+	s := engine.Signature{
+		Kind: engine.Alltoall, Root: engine.NoRoot, Length: engine.NoLength,
+		Detail: engine.DetailOf(typeName[T]()),
+	}
 	v, err := newInvocation[T, [][]T, [][]T](&s, parts, options)
 	if err != nil {
 		return nil, err
@@ -30,8 +33,13 @@ func Alltoall[T any](ctx context.Context, c Communicator, parts [][]T, options .
 
 // ReduceScatter combines part i of all tasks, in the order of tasks, and returns it to
 // task i. Part i has the same length in all inputs.
-func ReduceScatter[T any](ctx context.Context, c Communicator, parts [][]T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.ReduceScatter, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T](), op.signatureName())}
+func ReduceScatter[T any](ctx context.Context, c Communicator, parts [][]T, op Operator[T],
+	options ...Option,
+) ([]T, error) {
+	s := engine.Signature{
+		Kind: engine.ReduceScatter, Root: engine.NoRoot, Length: engine.NoLength,
+		Detail: engine.DetailOf(typeName[T](), op.signatureName()),
+	}
 	v, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,10 @@ import (
 
 // Broadcast returns the root's elements to all. The input of other tasks is ignored.
 func Broadcast[T any](ctx context.Context, c Communicator, root int, in []T, options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Broadcast, Root: root, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T]())}
+	s := engine.Signature{
+		Kind: engine.Broadcast, Root: root, Length: engine.NoLength,
+		Detail: engine.DetailOf(typeName[T]()),
+	}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err

@@ -114,7 +114,10 @@ func newJob(ctx context.Context, bad *fault.Network) (worlds []*pleach.World, er
 		addresses[r] = listeners[r].Addr().String()
 	}
 	for r := range size {
-		inner, err := tcp.New(tcp.Config{Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r], Open: true})
+		inner, err := tcp.New(tcp.Config{
+			Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r],
+			Open: true,
+		})
 		if err != nil {
 			return worlds, err
 		}
@@ -199,7 +202,8 @@ func TestLateInEveryCall(t *testing.T) {
 				if !slices.Equal(l.Missing, want) || len(l.Waiting) == 0 {
 					return fmt.Errorf("rank %d: absent are %v, waited for %v: %w", r, l.Missing, l.Waiting, err)
 				}
-			case !errors.As(err, &a) || !strings.Contains(a.Reason, "not called yet by rank 1 (its call 0 was the last, Barrier)"):
+			case !errors.As(err, &a) ||
+				!strings.Contains(a.Reason, "not called yet by rank 1 (its call 0 was the last, Barrier)"):
 				return fmt.Errorf("rank %d: %w", r, err)
 			}
 		}

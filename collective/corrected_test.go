@@ -14,7 +14,9 @@ func digit(task int) []uint64 { return []uint64{1 << (3 * task)} }
 
 // correctedUnder runs a corrected call while some processes are killed and no view is
 // installed, and returns what is wrong with the result.
-func correctedUnder(t *testing.T, size, f int, all bool, seed uint64, kills map[int]int) (messages int, events []int, err error) {
+func correctedUnder(t *testing.T, size, f int, all bool, seed uint64,
+	kills map[int]int,
+) (messages int, events []int, err error) {
 	n := newNetwork(t, size, seed)
 	defer n.close()
 	n.noViews = true

@@ -76,7 +76,8 @@ func (c *trial) run(t testing.TB) (events []int, err error) {
 				case got == want:
 					had[[2]int{round, task}] = true
 				case e.alive():
-					wrong = append(wrong, fmt.Errorf("rank %d, call %d (%s), task %d: got %s, want %s", e.Rank(), round, call.name, task, got, want))
+					wrong = append(wrong, fmt.Errorf("rank %d, call %d (%s), task %d: got %s, want %s", e.Rank(), round, call.name,
+						task, got, want))
 				}
 			})
 			if err != nil {

@@ -174,7 +174,8 @@ type TooManyDeadError struct {
 }
 
 func (e *TooManyDeadError) Error() string {
-	return fmt.Sprintf("collective: call %d: more than %d processes have died, or the root, says rank %d", e.Call, e.F, e.Rank)
+	return fmt.Sprintf("collective: call %d: more than %d processes have died, or the root, says rank %d", e.Call,
+		e.F, e.Rank)
 }
 
 // lengthError is the cause of a [*RestoreError].

@@ -161,7 +161,8 @@ func TestWrongArguments(t *testing.T) {
 		"root 2: choose 0 to 1": func() error { _, err := Broadcast(ctx, w, 2, []int{1}); return err },
 		"1 parts for 2 tasks":   func() error { _, err := Alltoall(ctx, w, [][]int{{1}}); return err },
 		"this call needs func(context.Context, int) ([]int, error)": func() error {
-			_, err := Allreduce(ctx, w, []int{1}, Sum[int](), Restore(func(context.Context, int) ([]string, error) { return nil, nil }))
+			_, err := Allreduce(ctx, w, []int{1}, Sum[int](),
+				Restore(func(context.Context, int) ([]string, error) { return nil, nil }))
 			return err
 		},
 	} {

@@ -20,7 +20,10 @@ import (
 // It is MPI_Neighbor_alltoallv without a topology. The tasks tell each other where they send,
 // in log2 N steps while the parts are under way. With [Mutual] they need not.
 func Exchange[T any](ctx context.Context, c Communicator, parts map[int][]T, options ...Option) (map[int][]T, error) {
-	s := engine.Signature{Kind: engine.Exchange, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T]())}
+	s := engine.Signature{
+		Kind: engine.Exchange, Root: engine.NoRoot, Length: engine.NoLength,
+		Detail: engine.DetailOf(typeName[T]()),
+	}
 	var v invocation[T, map[int][]T, map[int][]T]
 	o := optionsOf(options)
 	v.in = parts

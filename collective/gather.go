@@ -90,7 +90,10 @@ func collect(t *engine.Task, root int, b []byte) ([]byte, error) {
 // Allgather returns all tasks' elements, by task, to all. The lengths of inputs may
 // differ.
 func Allgather[T any](ctx context.Context, c Communicator, in []T, options ...Option) ([][]T, error) {
-	s := engine.Signature{Kind: engine.Allgather, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T]())}
+	s := engine.Signature{
+		Kind: engine.Allgather, Root: engine.NoRoot, Length: engine.NoLength,
+		Detail: engine.DetailOf(typeName[T]()),
+	}
 	v, err := newInvocation[T, []T, [][]T](&s, in, options)
 	if err != nil {
 		return nil, err

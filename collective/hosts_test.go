@@ -69,7 +69,10 @@ func measureCalls(ctx context.Context, w *pleach.World) error {
 		run  func() error
 	}{
 		{"Barrier", func() error { return collective.Barrier(ctx, w) }},
-		{"Broadcast, 8 bytes, root 1", func() error { return without(collective.Broadcast(ctx, w, 1, in[:1], collective.Into(out))) }},
+		{
+			"Broadcast, 8 bytes, root 1",
+			func() error { return without(collective.Broadcast(ctx, w, 1, in[:1], collective.Into(out))) },
+		},
 		{"Allreduce, 8 bytes", func() error {
 			return without(collective.Allreduce(ctx, w, in[:1], collective.Sum[float64](), collective.Into(out)))
 		}},
@@ -120,7 +123,8 @@ func startHosts(t *testing.T, network *netns.Net, hosts, each int, what string) 
 		cmd := network.Command(rank/each, os.Args[0])
 		cmd.Stderr = os.Stderr
 		cmd.Env = append(os.Environ(), jobProgram+"="+hostsProgram+what, "PLEACH_GROUP=hosts", "GOMAXPROCS=1",
-			fmt.Sprint("PLEACH_RANK=", rank), fmt.Sprint("PLEACH_SIZE=", len(addresses)), "PLEACH_ADDRESSES="+strings.Join(addresses, ","))
+			fmt.Sprint("PLEACH_RANK=", rank), fmt.Sprint("PLEACH_SIZE=", len(addresses)),
+			"PLEACH_ADDRESSES="+strings.Join(addresses, ","))
 		processes = append(processes, startProcess(t, cmd, 100))
 	}
 	return processes

@@ -57,7 +57,9 @@ func (v *invocation[T, In, Out]) init(s *engine.Signature, o *options) error {
 		return wrongArgument("Mutual is for Exchange, not for %v", s.Kind)
 	}
 	if o.within != 0 && (o.within < 0 || s.Kind != engine.Agree && s.Kind != engine.Shrink) {
-		return wrongArgument("Within(%v) of %v: only Agree and Shrink have it, for a time above 0; pleach.Job.ProgressTimeout is for all calls", o.within, s.Kind)
+		return wrongArgument(
+			"Within(%v) of %v: only Agree and Shrink have it, for a time above 0; pleach.Job.ProgressTimeout is for all calls",
+			o.within, s.Kind)
 	}
 	s.Mode, v.dead, v.within = o.mode, o.dead, o.within
 	s.Detail += uint64(o.dead)
@@ -149,7 +151,8 @@ func (v *invocation[T, In, Out]) inputParts(t *engine.Task) ([][]T, error) {
 	}
 	parts := any(in).([][]T)
 	if len(parts) != t.N {
-		return nil, &RestoreError{Task: t.ID, Call: t.Call(), Err: fmt.Errorf("it has %d parts for %d tasks", len(parts), t.N)}
+		return nil, &RestoreError{Task: t.ID, Call: t.Call(), Err: fmt.Errorf("it has %d parts for %d tasks",
+			len(parts), t.N)}
 	}
 	return parts, nil
 }
@@ -221,7 +224,8 @@ func (v *invocation[T, In, Out]) decode(b []byte) ([]T, error) {
 func (v *invocation[T, In, Out]) decodeN(b []byte, n int) ([]T, error) {
 	elements, err := v.decode(b)
 	if err == nil && len(elements) != n {
-		err = fmt.Errorf("%w: %d elements where %d were to come: a Restore returned another number than the call was given", engine.ErrMessage, len(elements), n)
+		err = fmt.Errorf("%w: %d elements where %d were to come: a Restore returned another number than the call was given",
+			engine.ErrMessage, len(elements), n)
 	}
 	return elements, err
 }

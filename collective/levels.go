@@ -71,7 +71,9 @@ func receiveDownLevels(teams engine.Teams) (engine.Payload, error) {
 
 // combineUpLevels combines along a tree in each host, and then along one of the leaders.
 // It returns the sum at task 0. It is combineByTree for two levels.
-func combineUpLevels[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T, op Operator[T]) (typedBuffer[T], error) {
+func combineUpLevels[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T,
+	op Operator[T],
+) (typedBuffer[T], error) {
 	teams := t.Teams(engine.NoRoot)
 	sum, err := combineByTree(teams.Host, v, step, in, nil, op)
 	if err != nil || teams.Leaders == nil {

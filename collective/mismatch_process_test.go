@@ -61,7 +61,8 @@ func TestMismatchIsNamedByAll(t *testing.T) {
 					last := ""
 					for last = range p.lines {
 					}
-					if !strings.Contains(last, "does not match") || !strings.Contains(last, names[0]) || !strings.Contains(last, names[1]) {
+					if !strings.Contains(last, "does not match") || !strings.Contains(last, names[0]) ||
+						!strings.Contains(last, names[1]) {
 						t.Errorf("%s, job %d: rank %d ended with %s", odd, job, r, fmt.Sprintf("%q", last))
 					}
 				})

@@ -84,7 +84,9 @@ func newNetworkOf(t testing.TB, size int, seed uint64, c engine.Config) *network
 }
 
 // newNetworkWith is newNetworkOf for processes whose configs differ.
-func newNetworkWith(t testing.TB, size int, seed uint64, c engine.Config, change func(rank int, c *engine.Config)) *network {
+func newNetworkWith(t testing.TB, size int, seed uint64, c engine.Config,
+	change func(rank int, c *engine.Config),
+) *network {
 	t.Helper()
 	n := &network{
 		rng: rand.New(rand.NewPCG(seed, 7)), view: 1, config: c,

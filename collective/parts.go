@@ -24,7 +24,9 @@ func (v *invocation[T, In, Out]) partOfAllreduce(c Comm, s *engine.Signature) in
 }
 
 // allreduceInParts makes an Allreduce as several calls.
-func allreduceInParts[T any](ctx context.Context, c Comm, v *invocation[T, []T, []T], s engine.Signature, part int, op Operator[T]) ([]T, error) {
+func allreduceInParts[T any](ctx context.Context, c Comm, v *invocation[T, []T, []T], s engine.Signature, part int,
+	op Operator[T],
+) ([]T, error) {
 	n := len(v.in)
 	out := v.into
 	if cap(out) < n {

@@ -52,7 +52,8 @@ func runJob(config string) error {
 	if err != nil {
 		return err
 	}
-	w, err := pleach.NewWorld(ctx, pleach.Config{Detection: pleach.Detection{StartTimeout: time.Hour}}) // no result is due to it
+	// no result is due to it
+	w, err := pleach.NewWorld(ctx, pleach.Config{Detection: pleach.Detection{StartTimeout: time.Hour}})
 	if err != nil {
 		return err
 	}

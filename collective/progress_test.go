@@ -30,8 +30,11 @@ func goldenProgress() []collective.Progress {
 	return []collective.Progress{
 		{
 			Rank: 1, Size: 4, View: 2, Calls: 7, Agreements: 3, Tasks: []int{1, 3}, Failed: []int{3}, Revoked: true,
-			Current: []collective.CallStatus{{Call: 6, Name: "Allreduce", What: "Allreduce[float64]", Seconds: 1.5, WaitsFor: []int{0, 2}}},
-			Last:    &collective.CallStatus{Call: 5, Agreement: 3, Name: "Agree", What: "Agree", Seconds: 0.25, Error: "too late"},
+			Current: []collective.CallStatus{{
+				Call: 6, Name: "Allreduce", What: "Allreduce[float64]", Seconds: 1.5,
+				WaitsFor: []int{0, 2},
+			}},
+			Last: &collective.CallStatus{Call: 5, Agreement: 3, Name: "Agree", What: "Agree", Seconds: 0.25, Error: "too late"},
 		},
 		{World: "k3x", Tasks: []int{}},
 	}

@@ -8,8 +8,13 @@ import (
 
 // Reduce combines all tasks' elements, in the order of tasks, and returns the result to the
 // owner of the root's task, and nil to others. All inputs have the same length.
-func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Operator[T], options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Reduce, Root: root, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.signatureName())}
+func Reduce[T any](ctx context.Context, c Communicator, root int, in []T, op Operator[T],
+	options ...Option,
+) ([]T, error) {
+	s := engine.Signature{
+		Kind: engine.Reduce, Root: root, Length: int64(len(in)),
+		Detail: engine.DetailOf(typeName[T](), op.signatureName()),
+	}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err
@@ -87,7 +92,9 @@ func sumBuffer[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], result
 
 // combineByTree combines along a binomial tree whose root is task 0: the subtree of a task
 // are the tasks that follow it. It returns the sum at task 0.
-func combineByTree[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T, op Operator[T]) (typedBuffer[T], error) {
+func combineByTree[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T,
+	op Operator[T],
+) (typedBuffer[T], error) {
 	sum := sumBuffer(t, v, result, len(in))
 	for mask := 1; mask < t.N; step, mask = step+1, 2*mask {
 		if t.ID&mask != 0 {
@@ -121,7 +128,9 @@ func copySum[T any](sum typedBuffer[T], in []T) {
 // combineByChain combines from the last task to the first, each with the sum of the next
 // one. While one segment is on its way, the following one is combined. All tasks have the
 // same amount of work, and what is sent is written once.
-func combineByChain[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T, op Operator[T]) (typedBuffer[T], error) {
+func combineByChain[T, In, Out any](t *engine.Task, v *invocation[T, In, Out], step int, in, result []T,
+	op Operator[T],
+) (typedBuffer[T], error) {
 	sum := sumBuffer(t, v, result, len(in))
 	if t.ID == t.N-1 {
 		copySum(sum, in)

@@ -101,7 +101,8 @@ func (c *repaired) run(t *testing.T) (events []int, err error) {
 		case errs[r] != nil:
 			return nil, fmt.Errorf("rank %d: %w", r, errs[r])
 		case fmt.Sprint(c.worlds[r]) != worlds || c.sums[r] != c.sums[first]:
-			return nil, fmt.Errorf("rank %d was in %v and got %s, rank %d in %v and got %s", r, c.worlds[r], c.sums[r], first, worlds, c.sums[first])
+			return nil, fmt.Errorf("rank %d was in %v and got %s, rank %d in %v and got %s", r, c.worlds[r], c.sums[r], first,
+				worlds, c.sums[first])
 		}
 	}
 	members := make([]int, c.size)

@@ -142,7 +142,8 @@ func samples() []sample {
 				if e.Rank() == root {
 					in = broadcasted(round)
 				}
-				out, err := Broadcast(ctx, e, root, in, restoreOf(func(int) []int64 { return broadcasted(round) }), takeoverOf[[]int64](got))
+				out, err := Broadcast(ctx, e, root, in, restoreOf(func(int) []int64 { return broadcasted(round) }),
+					takeoverOf[[]int64](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -171,7 +172,8 @@ func samples() []sample {
 		{
 			name: "allreduce",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Allreduce(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				out, err := Allreduce(ctx, e, word(e.Rank(), round), join,
+					restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -180,7 +182,8 @@ func samples() []sample {
 		{
 			name: "allreduce-floats",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Allreduce(ctx, e, fractions(e.Rank(), round), Sum[float64](), restoreOf(func(t int) []float64 { return fractions(t, round) }), takeoverOf[[]float64](got))
+				out, err := Allreduce(ctx, e, fractions(e.Rank(), round), Sum[float64](),
+					restoreOf(func(t int) []float64 { return fractions(t, round) }), takeoverOf[[]float64](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -190,7 +193,8 @@ func samples() []sample {
 		{
 			name: "allreduce-parts", // without Takeover, a long one is made in parts
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Allreduce(ctx, e, fractions(e.Rank(), round), Sum[float64](), restoreOf(func(t int) []float64 { return fractions(t, round) }), Into(make([]float64, 0, 40)))
+				out, err := Allreduce(ctx, e, fractions(e.Rank(), round), Sum[float64](),
+					restoreOf(func(t int) []float64 { return fractions(t, round) }), Into(make([]float64, 0, 40)))
 				if err == nil {
 					got(e.Rank(), fmt.Sprint(out))
 				}
@@ -205,7 +209,8 @@ func samples() []sample {
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
 				in := func(t int) []int64 { return long(t, round)[:11] }
-				out, err := Reduce(ctx, e, root, in(e.Rank()), last, restoreOf(in), takeoverOf[[]int64](got), Into(make([]int64, 11)))
+				out, err := Reduce(ctx, e, root, in(e.Rank()), last, restoreOf(in), takeoverOf[[]int64](got),
+					Into(make([]int64, 11)))
 				if e.Rank() == root || out != nil {
 					got(root, fmt.Sprint(out))
 				}
@@ -226,7 +231,8 @@ func samples() []sample {
 		{
 			name: "allreduce-large",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Allreduce(ctx, e, long(e.Rank(), round), last, restoreOf(func(t int) []int64 { return long(t, round) }), takeoverOf[[]int64](func(task int, _ string) { got(task, "") }))
+				out, err := Allreduce(ctx, e, long(e.Rank(), round), last, restoreOf(func(t int) []int64 { return long(t, round) }),
+					takeoverOf[[]int64](func(task int, _ string) { got(task, "") }))
 				if err == nil {
 					err = checkLast(out, e.Size(), round)
 				}
@@ -238,7 +244,8 @@ func samples() []sample {
 			name: "reduce-large",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
-				out, err := Reduce(ctx, e, root, long(e.Rank(), round), last, restoreOf(func(t int) []int64 { return long(t, round) }))
+				out, err := Reduce(ctx, e, root, long(e.Rank(), round), last,
+					restoreOf(func(t int) []int64 { return long(t, round) }))
 				if err == nil && (e.Rank() == root || out != nil) {
 					err = checkLast(out, e.Size(), round)
 				}
@@ -250,7 +257,8 @@ func samples() []sample {
 			name: "reduce",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
-				out, err := Reduce(ctx, e, root, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				out, err := Reduce(ctx, e, root, word(e.Rank(), round), join,
+					restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
 				if e.Rank() == root || out != nil {
 					got(root, fmt.Sprint(out))
 				}
@@ -266,7 +274,8 @@ func samples() []sample {
 		{
 			name: "allgather",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Allgather(ctx, e, numbers(e.Rank(), round), restoreOf(func(t int) []int64 { return numbers(t, round) }), takeoverOf[[][]int64](got))
+				out, err := Allgather(ctx, e, numbers(e.Rank(), round), restoreOf(func(t int) []int64 { return numbers(t, round) }),
+					takeoverOf[[][]int64](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -276,7 +285,8 @@ func samples() []sample {
 			name: "gather",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
 				root := rootOf(e.Size(), round)
-				out, err := Gather(ctx, e, root, numbers(e.Rank(), round), restoreOf(func(t int) []int64 { return numbers(t, round) }), takeoverOf[[][]int64](got))
+				out, err := Gather(ctx, e, root, numbers(e.Rank(), round),
+					restoreOf(func(t int) []int64 { return numbers(t, round) }), takeoverOf[[][]int64](got))
 				if e.Rank() == root || out != nil {
 					got(root, fmt.Sprint(out))
 				}
@@ -297,7 +307,8 @@ func samples() []sample {
 				if e.Rank() == root {
 					in = partsOf(root, e.Size(), round)
 				}
-				out, err := Scatter(ctx, e, root, in, restoreOf(func(t int) [][]int32 { return partsOf(t, e.Size(), round) }), takeoverOf[[]int32](got))
+				out, err := Scatter(ctx, e, root, in, restoreOf(func(t int) [][]int32 { return partsOf(t, e.Size(), round) }),
+					takeoverOf[[]int32](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -306,7 +317,8 @@ func samples() []sample {
 		{
 			name: "alltoall",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Alltoall(ctx, e, partsOf(e.Rank(), e.Size(), round), restoreOf(func(t int) [][]int32 { return partsOf(t, e.Size(), round) }), takeoverOf[[][]int32](got))
+				out, err := Alltoall(ctx, e, partsOf(e.Rank(), e.Size(), round),
+					restoreOf(func(t int) [][]int32 { return partsOf(t, e.Size(), round) }), takeoverOf[[][]int32](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -370,7 +382,8 @@ func samples() []sample {
 		{
 			name: "reducescatter",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := ReduceScatter(ctx, e, evenParts(e.Rank(), e.Size(), round), join, restoreOf(func(t int) [][]string { return evenParts(t, e.Size(), round) }), takeoverOf[[]string](got))
+				out, err := ReduceScatter(ctx, e, evenParts(e.Rank(), e.Size(), round), join,
+					restoreOf(func(t int) [][]string { return evenParts(t, e.Size(), round) }), takeoverOf[[]string](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -385,7 +398,8 @@ func samples() []sample {
 		{
 			name: "scan",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Scan(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				out, err := Scan(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }),
+					takeoverOf[[]string](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},
@@ -394,7 +408,8 @@ func samples() []sample {
 		{
 			name: "exscan",
 			run: func(ctx context.Context, e Comm, round int, got func(int, string)) error {
-				out, err := Exscan(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }), takeoverOf[[]string](got))
+				out, err := Exscan(ctx, e, word(e.Rank(), round), join, restoreOf(func(t int) []string { return word(t, round) }),
+					takeoverOf[[]string](got))
 				got(e.Rank(), fmt.Sprint(out))
 				return err
 			},

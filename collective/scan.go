@@ -20,7 +20,10 @@ func Exscan[T any](ctx context.Context, c Communicator, in []T, op Operator[T], 
 }
 
 func scan[T any](ctx context.Context, c Comm, kind engine.Kind, in []T, op Operator[T], options []Option) ([]T, error) {
-	s := engine.Signature{Kind: kind, Root: engine.NoRoot, Length: int64(len(in)), Detail: engine.DetailOf(typeName[T](), op.signatureName())}
+	s := engine.Signature{
+		Kind: kind, Root: engine.NoRoot, Length: int64(len(in)),
+		Detail: engine.DetailOf(typeName[T](), op.signatureName()),
+	}
 	v, err := newInvocation[T, []T, []T](&s, in, options)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,10 @@ import (
 // Scatter returns part i of the root's input to task i. The lengths of parts may differ. The
 // input of other tasks is ignored.
 func Scatter[T any](ctx context.Context, c Communicator, root int, parts [][]T, options ...Option) ([]T, error) {
-	s := engine.Signature{Kind: engine.Scatter, Root: root, Length: engine.NoLength, Detail: engine.DetailOf(typeName[T]())}
+	s := engine.Signature{
+		Kind: engine.Scatter, Root: root, Length: engine.NoLength,
+		Detail: engine.DetailOf(typeName[T]()),
+	}
 	v, err := newInvocation[T, [][]T, []T](&s, parts, options)
 	if err != nil {
 		return nil, err

@@ -35,7 +35,8 @@ func runSilent(ctx context.Context) error {
 	pace := time.Tick(2 * time.Millisecond)
 	for round := range silentRounds {
 		began := time.Now()
-		sum, err := collective.Allreduce(ctx, w, []uint64{1 << (3 * w.Rank())}, collective.Sum[uint64](), collective.Corrected(2))
+		sum, err := collective.Allreduce(ctx, w, []uint64{1 << (3 * w.Rank())}, collective.Sum[uint64](),
+			collective.Corrected(2))
 		if err != nil {
 			return err
 		}
@@ -130,8 +131,10 @@ func TestSilentProcesses(t *testing.T) {
 			missing := run.check(t, victims)
 			times := run.times[0]
 			median := func(times []time.Duration) time.Duration { return slices.Sorted(slices.Values(times))[len(times)/2] }
-			before, first, later := median(times[silentFrom/2:silentFrom]), slices.Max(times[silentFrom:]), median(times[silentFrom+10:])
-			t.Logf("victims %v: %v before, at most %v at first, %v later; %d inputs of live processes are missing", victims, before, first, later, missing)
+			before, first, later := median(times[silentFrom/2:silentFrom]), slices.Max(times[silentFrom:]),
+				median(times[silentFrom+10:])
+			t.Logf("victims %v: %v before, at most %v at first, %v later; %d inputs of live processes are missing", victims,
+				before, first, later, missing)
 			limit := max(50*time.Millisecond, 10*slices.Max(times[silentFrom/2:silentFrom])) // what a loaded host takes
 			fast = testutil.RaceEnabled || first <= limit && later <= 3*before && missing < silentRounds/20
 			if fast {

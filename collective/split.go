@@ -38,7 +38,10 @@ func (c Comm) Split(ctx context.Context, color func(task int) int) (Comm, error)
 			tasks = append(tasks, task)
 		}
 	}
-	s := engine.Signature{Kind: engine.Split, Root: engine.NoRoot, Length: engine.NoLength, Detail: engine.DetailOf(fmt.Sprint(colors))}
+	s := engine.Signature{
+		Kind: engine.Split, Root: engine.NoRoot, Length: engine.NoLength,
+		Detail: engine.DetailOf(fmt.Sprint(colors)),
+	}
 	var sub core
 	err := c.do(ctx, s, func(t *engine.Task) (err error) {
 		if t.Own() {

@@ -17,7 +17,9 @@ const (
 
 // reduceCorrected brings all inputs to the root. At the root, sum is the result then. Other
 // tasks continue as soon as one of the results has arrived, if the root sends it to all.
-func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], sum []T, op Operator[T], results []engine.Awaited) error {
+func reduceCorrected[T, In, Out any](c *correction, v *invocation[T, In, Out], sum []T, op Operator[T],
+	results []engine.Awaited,
+) error {
 	values, err := exchangeInGroup(c, v, sum)
 	if err != nil {
 		return err

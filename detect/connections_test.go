@@ -68,7 +68,11 @@ func TestConnectionsProbeAgain(t *testing.T) {
 		"this process was stopped, peer died":  {[]outcome{stopped, refuses}, ErrGone, time.Hour},
 		"stopped between two silences":         {[]outcome{noAnswer, stopped, noAnswer, accepts}, nil, time.Hour},
 		"this process has no descriptors left": {[]outcome{outOfFiles}, nil, time.Hour},
-		"it has some again":                    {[]outcome{outOfFiles, outOfFiles, outOfFiles, outOfFiles, refuses}, ErrGone, time.Minute},
+		"it has some again": {
+			[]outcome{outOfFiles, outOfFiles, outOfFiles, outOfFiles, refuses},
+			ErrGone,
+			time.Minute,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

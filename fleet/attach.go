@@ -23,7 +23,10 @@ func Attach(ctx context.Context, zone *pleach.Group, c Config) (*Fleet, error) {
 		return nil, err
 	}
 	if name := zone.Status().Group; name != c.Group.Group {
-		return nil, &pleach.ConfigError{Field: "Zone", Reason: fmt.Sprintf("is that of the group %q, and this one is called %q", c.Group.Group, name)}
+		return nil, &pleach.ConfigError{
+			Field:  "Zone",
+			Reason: fmt.Sprintf("is that of the group %q, and this one is called %q", c.Group.Group, name),
+		}
 	}
 	f, err := newFleet(c, zone)
 	if err != nil {

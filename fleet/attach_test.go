@@ -45,7 +45,10 @@ func TestAttach(t *testing.T) {
 		}
 		return fmt.Append(nil, r.Zone, "/", r.ID, " asks ", string(r.Data)), nil
 	})
-	testutil.Eventually(t, "backbone", func() bool { return len(a.Links()) == 1 && a.Links()[0].Connected && len(b.Links()) == 1 })
+	testutil.Eventually(t, "backbone", func() bool {
+		return len(a.Links()) == 1 && a.Links()[0].Connected &&
+			len(b.Links()) == 1
+	})
 	testutil.Eventually(t, "delegate", func() bool {
 		meta := ga.Self().Meta
 		return strings.HasPrefix(meta, "role=web backbone=") && len(a.Delegates()) == 1
@@ -59,7 +62,11 @@ func TestAttach(t *testing.T) {
 	checkRequests(t, a)
 	broadcast(t, a, 1, 20)
 	expect(t, b, "ams", 1, 20)
-	testutil.Eventually(t, "acknowledgment", func() bool { l := a.Links()[0]; return l.Lag == 0 && l.Gateway == "ber" && l.Heard >= 0 })
+	testutil.Eventually(t, "acknowledgment", func() bool {
+		l := a.Links()[0]
+		return l.Lag == 0 && l.Gateway == "ber" &&
+			l.Heard >= 0
+	})
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +83,8 @@ func checkRequests(t *testing.T, a *fleet.Fleet) {
 		t.Errorf("%q, %v", reply, err)
 	}
 	var zone *fleet.ZoneError
-	if _, err := a.Request(ctx, "ber", "load", []byte("bad")); !errors.As(err, &zone) || zone.Err.Error() != "no such load" {
+	if _, err := a.Request(ctx, "ber", "load", []byte("bad")); !errors.As(err, &zone) ||
+		zone.Err.Error() != "no such load" {
 		t.Errorf("%v", err)
 	}
 	if _, err := a.Request(ctx, "ber", "other", nil); !errors.Is(err, pleach.ErrNoHandler) {

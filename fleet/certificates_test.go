@@ -24,7 +24,10 @@ func TestZonesMeetWithURICertificates(t *testing.T) {
 		id := zone + "0"
 		f, err := fleet.Join(t.Context(), fleet.Config{
 			Name: "shop", Zone: zone, Seeds: map[string][]string{other[zone]: seeds[other[zone]]},
-			Group: pleach.Config{ID: id, Listen: addresses[i], Security: pleach.Security{TLS: withURIs(t, ca, "shop/"+zone, id, "shop/", zone+"/"+id)}},
+			Group: pleach.Config{
+				ID: id, Listen: addresses[i],
+				Security: pleach.Security{TLS: withURIs(t, ca, "shop/"+zone, id, "shop/", zone+"/"+id)},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +35,10 @@ func TestZonesMeetWithURICertificates(t *testing.T) {
 		t.Cleanup(func() { _ = f.Abort() })
 		fleets[i] = f
 	}
-	testutil.Eventually(t, "the zones meet", func() bool { return len(fleets[0].Zones()) == 2 && len(fleets[1].Zones()) == 2 })
+	testutil.Eventually(t, "the zones meet", func() bool {
+		return len(fleets[0].Zones()) == 2 &&
+			len(fleets[1].Zones()) == 2
+	})
 }
 
 // withURIs returns the config of a process whose certificate has the URI of each pair of a

@@ -70,7 +70,8 @@ func (c *Config) complete() error {
 		wrong  bool
 		reason string
 	}{
-		{"Zone", c.Zone == "" || len(c.Zone) > maxZone, fmt.Sprintf("is %.32q: write a name of 1 to %d bytes", c.Zone, maxZone)},
+		{"Zone", c.Zone == "" || len(c.Zone) > maxZone, fmt.Sprintf("is %.32q: write a name of 1 to %d bytes", c.Zone,
+			maxZone)},
 		{"Name", len(c.Name) > relay.MaxName-maxZone-2, "is too long"},
 		{"Delegates", c.Delegates < 0, "is negative"},
 		{"KeepBytes", c.KeepBytes < 0, "is negative"},

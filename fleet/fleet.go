@@ -123,7 +123,8 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 		window: make(chan struct{}, 1), promoted: make(chan struct{}, 1), index: -1,
 	}
 	if len(f.origin.ID) > relay.MaxName {
-		return nil, &pleach.ConfigError{Field: "Group.ID", Reason: fmt.Sprintf("has %d bytes: choose at most %d", len(f.origin.ID), relay.MaxName)}
+		return nil, &pleach.ConfigError{Field: "Group.ID", Reason: fmt.Sprintf("has %d bytes: choose at most %d",
+			len(f.origin.ID), relay.MaxName)}
 	}
 	f.known = make(map[string][]string)
 	f.public.meta, f.public.seeds = c.Group.Meta, c.Seeds
@@ -136,8 +137,10 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
 	window := min(linkWindow, c.KeepBytes/2)
 	f.machine = relay.New(relay.Config{
-		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: window, AckBytes: min(ackBytes, window/4),
-		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout), GapDelay: relay.Time(gapDelay),
+		Self: f.origin, Born: uint64(time.Now().UnixNano()), KeepBytes: c.KeepBytes, MaxOrigins: maxOrigins, Window: window,
+		AckBytes: min(ackBytes, window/4),
+		AckDelay: relay.Time(ackDelay), WatermarkDelay: relay.Time(watermarkDelay), Stall: relay.Time(stallTimeout),
+		GapDelay: relay.Time(gapDelay),
 		Patience: relay.Time(c.Patience), Zones: f.seededZones(),
 		ForwardDelay: relay.Time(forwardDelay), Echo: c.Echo,
 	})
@@ -355,7 +358,10 @@ func (f *Fleet) watchZone() {
 		f.step(func(now relay.Time) {
 			f.index, f.size = index, len(order)
 			f.machine.SetZone(now, delegates, f.zone.Rank())
-			f.machine.SetSummary(now, relay.Summary{Zone: f.config.Zone, Members: len(order), View: v.Number, Healthy: v.Err == nil})
+			f.machine.SetSummary(now, relay.Summary{
+				Zone: f.config.Zone, Members: len(order), View: v.Number,
+				Healthy: v.Err == nil,
+			})
 		})
 		signal(f.promoted)
 	}
@@ -440,7 +446,10 @@ func (f *Fleet) Zones() []ZoneSummary {
 	defer f.mu.Unlock()
 	var zones []ZoneSummary
 	for _, s := range f.machine.Summaries() {
-		z := ZoneSummary{Zone: s.Zone, Members: s.Members, View: s.View, Healthy: s.Healthy, Connected: f.machine.Connected(s.Zone)}
+		z := ZoneSummary{
+			Zone: s.Zone, Members: s.Members, View: s.View, Healthy: s.Healthy,
+			Connected: f.machine.Connected(s.Zone),
+		}
 		if s.Heard > 0 {
 			z.Age = time.Duration(f.now() - s.Heard)
 		}

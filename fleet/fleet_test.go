@@ -78,7 +78,10 @@ func TestZoneFindsOneThatDoesNotKnowIt(t *testing.T) {
 	testutil.Eventually(t, "two backbones", func() bool { return fra.Stats().Lead && ber.Stats().Lead })
 	seeds := map[string][]string{"ber": {ber.Zone().Self().Address}, "fra": {fra.Zone().Self().Address}}
 	members := map[string][]*fleet.Fleet{"fra": {fra}, "ber": {join(t, "ber", seeds, 1), join(t, "ber", seeds, 2)}}
-	testutil.Eventually(t, "larger backbone", func() bool { return members["ber"][0].Stats().Delegate && members["ber"][1].Stats().Delegate })
+	testutil.Eventually(t, "larger backbone", func() bool {
+		return members["ber"][0].Stats().Delegate &&
+			members["ber"][1].Stats().Delegate
+	})
 	_ = ber.Abort() // the next one knows fra
 	connected(t, members)
 }

@@ -53,7 +53,8 @@ func TestGuideToFleetsCompiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(root, "fleet/internal/printed/main.go"): source}})
+	overlay, err := json.Marshal(
+		map[string]map[string]string{"Replace": {filepath.Join(root, "fleet/internal/printed/main.go"): source}})
 	if err == nil {
 		err = os.WriteFile(replace, overlay, 0o600)
 	}

@@ -115,7 +115,10 @@ func (f *Fleet) roomInInbox() {
 func resultOf(m *relay.Message) (Message, error) {
 	o := m.Origin
 	if m.Lost > 0 {
-		return Message{}, &LostError{Zone: o.Zone, ID: o.ID, Incarnation: o.Incarnation, First: m.Seq - m.Lost, Last: m.Seq - 1}
+		return Message{}, &LostError{
+			Zone: o.Zone, ID: o.ID, Incarnation: o.Incarnation, First: m.Seq - m.Lost,
+			Last: m.Seq - 1,
+		}
 	}
 	return Message{Zone: o.Zone, ID: o.ID, Incarnation: o.Incarnation, Seq: m.Seq, Data: m.Data}, nil
 }

@@ -129,7 +129,8 @@ func (p *process) hold(ctx context.Context, l *Leases, began time.Time) (tenure,
 	t := tenure{token: held.token, from: time.Since(began)}
 	p.group.mu.Lock()
 	rng := p.group.rng
-	d, fault, other := time.Duration(rng.Int64N(int64(2*time.Second))), rng.IntN(3), p.group.processes[rng.IntN(len(p.group.processes))]
+	d, fault, other := time.Duration(rng.Int64N(int64(2*time.Second))), rng.IntN(3),
+		p.group.processes[rng.IntN(len(p.group.processes))]
 	p.group.mu.Unlock()
 	switch fault {
 	case 0:
@@ -236,7 +237,8 @@ func TestLeaseIsCountedFromBeforeItIsAskedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if until := time.Duration(held.until.Load()); until != asks+time.Second || time.Since(began)-asks < 600*time.Millisecond {
+		if until := time.Duration(held.until.Load()); until != asks+time.Second ||
+			time.Since(began)-asks < 600*time.Millisecond {
 			t.Errorf("acquired until %v", until)
 		}
 		p.suffer(&p.slowTo, 370*time.Millisecond) // a third of a TTL later it renews
@@ -260,7 +262,10 @@ func TestExpiredLeasesMakeRoom(t *testing.T) {
 		applying.Go(p.apply)
 		l := newLeases(Config{Table: p.table, TTL: time.Second}, p, "a", p.after)
 		for i := range leases.MaxLeases {
-			c := leases.Command{Op: leases.Acquire, Name: fmt.Sprint(i), Entry: leases.Entry{TTL: leases.Time(time.Second), Holder: "gone"}}
+			c := leases.Command{Op: leases.Acquire, Name: fmt.Sprint(i), Entry: leases.Entry{
+				TTL:    leases.Time(time.Second),
+				Holder: "gone",
+			}}
 			if i > 2 {
 				c.TTL = leases.Time(1000 * time.Hour)
 			}

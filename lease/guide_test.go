@@ -56,7 +56,10 @@ func TestGuideToOrderCompiles(t *testing.T) {
 		marker, section string
 		block           int
 	}{
-		{"FIRST", "One order", 0}, {"TYPES", "A state machine", 0}, {"SECOND", "A state machine", 1}, {"THIRD", "Leases and locks", 0},
+		{"FIRST", "One order", 0},
+		{"TYPES", "A state machine", 0},
+		{"SECOND", "A state machine", 1},
+		{"THIRD", "Leases and locks", 0},
 	} {
 		block := testutil.CodeBlocks(t, "../docs/guide/order.md", part.section)[part.block]
 		if block.Language != "go" {

@@ -99,7 +99,10 @@ func New(c Config) (*Leases, error) {
 		}
 	}
 	if c.Replica.Machine(c.Machine) != replicated.Machine(c.Table) {
-		return nil, &pleach.ConfigError{Field: "Machine", Reason: fmt.Sprintf("is %q: the replica has no such machine, or it is not Table", c.Machine)}
+		return nil, &pleach.ConfigError{
+			Field:  "Machine",
+			Reason: fmt.Sprintf("is %q: the replica has no such machine, or it is not Table", c.Machine),
+		}
 	}
 	group := c.Replica.Group()
 	mark, err := tokens.Open(cmp.Or(c.DataDir, group.DataDir()), "lease/"+c.Machine)
@@ -136,7 +139,10 @@ func newLeases(c Config, group proposer, holder string, after func(time.Duration
 	}
 	c.Table.use(func(_ leases.Time, state *leases.Table) { state.Drift = c.Drift })
 	alone := func() (string, []string) { return holder, nil }
-	return &Leases{config: c, group: group, holder: holder, members: alone, after: after, table: c.Table, preparing: make(chan struct{}, 1)}
+	return &Leases{
+		config: c, group: group, holder: holder, members: alone, after: after, table: c.Table,
+		preparing: make(chan struct{}, 1),
+	}
 }
 
 // Acquire waits until a lease is free, or has expired, and takes it. Of several processes that
@@ -187,7 +193,9 @@ func (l *Leases) TryAcquire(ctx context.Context, name string) (*Lease, error) {
 
 // takeNow is take, but refuses a lease by the current state of the group only. The local table may
 // not have the release of the lease yet.
-func (l *Leases) takeNow(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, began time.Duration, err error) {
+func (l *Leases) takeNow(ctx context.Context, name, holder string,
+	ttl time.Duration,
+) (token uint64, began time.Duration, err error) {
 	token, began, err = l.take(ctx, name, holder, ttl)
 	if !errors.Is(err, ErrHeld) && !errors.Is(err, ErrEarly) {
 		return token, began, err
@@ -200,7 +208,9 @@ func (l *Leases) takeNow(ctx context.Context, name, holder string, ttl time.Dura
 
 // take takes a lease for a holder, and returns its token, and a time by the table's clock before any
 // process could see the lease. It refuses a lease that the local table has as held.
-func (l *Leases) take(ctx context.Context, name, holder string, ttl time.Duration) (token uint64, began time.Duration, err error) {
+func (l *Leases) take(ctx context.Context, name, holder string,
+	ttl time.Duration,
+) (token uint64, began time.Duration, err error) {
 	if len(name) > leases.MaxName {
 		return 0, 0, fmt.Errorf("lease: a name of %d bytes is too long: %d at most", len(name), leases.MaxName)
 	}

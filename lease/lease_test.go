@@ -77,7 +77,10 @@ func TestLeaseIsALockAlthoughHoldersDie(t *testing.T) {
 	var history []porcupine.Operation
 	kills := 0
 	note := func(client int, c change, call, end time.Time) {
-		history = append(history, porcupine.Operation{ClientId: client, Input: c, Call: int64(call.Sub(began)), Return: int64(end.Sub(began))})
+		history = append(history, porcupine.Operation{
+			ClientId: client, Input: c, Call: int64(call.Sub(began)),
+			Return: int64(end.Sub(began)),
+		})
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
 	defer stop()
@@ -121,7 +124,8 @@ func TestLeaseIsALockAlthoughHoldersDie(t *testing.T) {
 		})
 	}
 	clients.Wait()
-	if result := porcupine.CheckOperationsTimeout(lock, history, 30*time.Second); result != porcupine.Ok || kills != 2 || len(history) < 20 {
+	if result := porcupine.CheckOperationsTimeout(lock, history, 30*time.Second); result != porcupine.Ok || kills != 2 ||
+		len(history) < 20 {
 		t.Errorf("%d operations, %d holders killed: %v", len(history), kills, result)
 	}
 	t.Logf("%d changes, %d holders killed", len(history)/2, kills)
@@ -134,7 +138,8 @@ func TestLeaseOfAnotherIsHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, ok, err := b.leases.Holder(t.Context(), "n"); err != nil || !ok || h.Token != held.Token() || h.ID != a.Group().Self().ID {
+	if h, ok, err := b.leases.Holder(t.Context(), "n"); err != nil || !ok || h.Token != held.Token() ||
+		h.ID != a.Group().Self().ID {
 		t.Error(h, ok, err)
 	}
 	if _, err := b.leases.TryAcquire(t.Context(), "n"); !errors.Is(err, lease.ErrHeld) {

@@ -129,8 +129,9 @@ func TestBounds(t *testing.T) {
 	replica := new(replicated.Replica)
 	good := Config{Replica: replica, Machine: "m", Table: NewTable()}
 	for field, change := range map[string]func(*Config){
-		"Replica": func(c *Config) { c.Replica = nil }, "Machine": func(c *Config) { c.Machine = "" }, "Table": func(c *Config) { c.Table = nil },
-		"TTL": func(c *Config) { c.TTL = -1 }, "Drift": func(c *Config) { c.Drift = 1 },
+		"Replica": func(c *Config) { c.Replica = nil }, "Machine": func(c *Config) { c.Machine = "" },
+		"Table": func(c *Config) { c.Table = nil },
+		"TTL":   func(c *Config) { c.TTL = -1 }, "Drift": func(c *Config) { c.Drift = 1 },
 	} {
 		c := good
 		change(&c)
@@ -148,10 +149,12 @@ func TestBounds(t *testing.T) {
 	if _, err := New(c); err == nil {
 		t.Error("clocks that run backwards")
 	}
-	if l := newLeases(Config{Table: NewTable(), TTL: 7, Drift: 0.5}, d, "", nil); l.config.TTL != 7 || l.config.Drift != 0.5 {
+	if l := newLeases(Config{Table: NewTable(), TTL: 7, Drift: 0.5}, d, "", nil); l.config.TTL != 7 ||
+		l.config.Drift != 0.5 {
 		t.Errorf("what was set became %+v", l.config)
 	}
-	if l := newLeases(Config{Table: NewTable()}, d, "", nil); l.config.TTL != defaultTTL || l.config.Drift != defaultDrift {
+	if l := newLeases(Config{Table: NewTable()}, d, "", nil); l.config.TTL != defaultTTL ||
+		l.config.Drift != defaultDrift {
 		t.Errorf("defaults: %+v", l.config)
 	}
 }
@@ -161,17 +164,26 @@ func TestFullTable(t *testing.T) {
 	d := new(direct)
 	a, _ := alone(d)
 	for i := range leases.MaxLeases {
-		d.table.Apply((&leases.Command{Op: leases.Acquire, Name: fmt.Sprint(i), Entry: leases.Entry{TTL: leases.Time(time.Hour)}}).Encode())
+		d.table.Apply((&leases.Command{
+			Op: leases.Acquire, Name: fmt.Sprint(i),
+			Entry: leases.Entry{TTL: leases.Time(time.Hour)},
+		}).Encode())
 	}
 	if _, err := a.TryAcquire(t.Context(), "n"); !errors.Is(err, ErrFull) {
 		t.Errorf("a full table: %v", err)
 	}
 	last, _ := a.look("8")
-	if v, _ := leases.DecodeResult(d.table.Apply((&leases.Command{Op: leases.Acquire, Name: "8", Entry: last.Entry, Floor: d.table.state.Base()}).Encode())); v != leases.OK {
+	if v, _ := leases.DecodeResult(d.table.Apply((&leases.Command{
+		Op: leases.Acquire, Name: "8", Entry: last.Entry,
+		Floor: d.table.state.Base(),
+	}).Encode())); v != leases.OK {
 		t.Errorf("a lease of a full table that changes hands: %d", v)
 	}
 	d.table.Apply((&leases.Command{Op: leases.Release, Name: "7", Entry: leases.Entry{Token: 8}}).Encode())
-	d.table.Apply((&leases.Command{Op: leases.Acquire, Name: "7", Entry: leases.Entry{TTL: leases.Time(time.Second)}}).Encode())
+	d.table.Apply((&leases.Command{
+		Op: leases.Acquire, Name: "7",
+		Entry: leases.Entry{TTL: leases.Time(time.Second)},
+	}).Encode())
 	d.now.Store(int64(2 * time.Second))
 	d.failing = true
 	if _, err := a.TryAcquire(t.Context(), "n"); err == nil || errors.Is(err, ErrFull) {
@@ -297,8 +309,12 @@ func TestTryIsLinearizable(t *testing.T) {
 		"TryGrant": func(l *Leases) (uint64, error) { return l.TryGrant(t.Context(), "n", "client", time.Second) },
 	} {
 		g := &lagging{group: NewTable(), local: NewTable()}
-		l := newLeases(Config{Table: g.local, TTL: time.Hour, TokenFloor: func() uint64 { return 0 }}, g, "b", func(time.Duration) <-chan time.Time { return nil })
-		g.elsewhere(leases.Command{Op: leases.Acquire, Name: "n", Entry: leases.Entry{Holder: "a", TTL: leases.Time(time.Hour)}})
+		l := newLeases(Config{Table: g.local, TTL: time.Hour, TokenFloor: func() uint64 { return 0 }}, g,
+			"b", func(time.Duration) <-chan time.Time { return nil })
+		g.elsewhere(leases.Command{
+			Op: leases.Acquire, Name: "n",
+			Entry: leases.Entry{Holder: "a", TTL: leases.Time(time.Hour)},
+		})
 		g.catchUp()
 		if _, err := try(l); !errors.Is(err, ErrHeld) {
 			t.Errorf("%s of a lease that is held: %v", name, err)

@@ -15,7 +15,10 @@ import (
 // minutes of two cores: 600 µs a run on average.
 func BenchmarkSparse(b *testing.B) {
 	const l, o = 2, 1
-	for _, shape := range []topology.Shape{topology.Binomial(), topology.KAry(4), topology.Lame(2), topology.Optimal(l, o)} {
+	for _, shape := range []topology.Shape{
+		topology.Binomial(), topology.KAry(4), topology.Lame(2),
+		topology.Optimal(l, o),
+	} {
 		for _, dead := range []int{6, 65, 655, 1310, 2621} {
 			b.Run(fmt.Sprintf("%s/dead=%d", shape, dead), func(b *testing.B) {
 				benchmarkSparse(b, shape, logp.Params{L: l, O: o}, dead)

@@ -57,7 +57,8 @@ func (f *Faults) check(size protocol.Rank) error {
 // A trailing ! lets a send in progress go out all the same.
 func ParseDeath(text string) (Death, error) {
 	wrong := func(what string) (Death, error) {
-		return Death{}, fmt.Errorf("logp: %s in %q: write RANK@TIME, RANK@PHASE or RANK#SENDS, as in 5@12, 5@correction or 5#3", what, text)
+		return Death{}, fmt.Errorf(
+			"logp: %s in %q: write RANK@TIME, RANK@PHASE or RANK#SENDS, as in 5@12, 5@correction or 5#3", what, text)
 	}
 	var d Death
 	rest, torn := strings.CutSuffix(text, "!")

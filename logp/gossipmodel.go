@@ -134,7 +134,8 @@ func (g GossipModel) BestPlain() (Choice, error) {
 			return Choice{Time: end - g.L - g.O, Latency: end}, nil
 		}
 	}
-	return Choice{}, fmt.Errorf("logp: gossip does not color %d of %d processes by time %d", g.Live, g.Size, protocol.Time(g.horizon())*g.O)
+	return Choice{}, fmt.Errorf("logp: gossip does not color %d of %d processes by time %d", g.Live, g.Size,
+		protocol.Time(g.horizon())*g.O)
 }
 
 // BestOpportunistic returns T by Eq. 3; its Gap is how far correction must

@@ -154,7 +154,8 @@ func TestAgreesWithFlogsimOnGossip(t *testing.T) {
 			messages += float64(r.Total()) / size / runs
 		}
 		if math.Abs(quiescence-c.quiescence) > 1.5 || math.Abs(messages-c.messages) > 0.06 {
-			t.Errorf("T=%d: quiescence %.1f, %.2f messages; flogsim %.1f, %.1f", c.until, quiescence, messages, c.quiescence, c.messages)
+			t.Errorf("T=%d: quiescence %.1f, %.2f messages; flogsim %.1f, %.1f", c.until, quiescence, messages, c.quiescence,
+				c.messages)
 		}
 	}
 }

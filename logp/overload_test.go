@@ -16,7 +16,10 @@ func stretched(t *testing.T, o logp.Overload, dead ...protocol.Rank) logp.Result
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := broadcast.NewPlan(broadcast.Config{Size: 64, Dissemination: broadcast.Tree{Tree: tree}, Correction: broadcast.Delayed{Delay: 8}})
+	plan, err := broadcast.NewPlan(broadcast.Config{
+		Size: 64, Dissemination: broadcast.Tree{Tree: tree},
+		Correction: broadcast.Delayed{Delay: 8},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,10 +42,12 @@ func TestOverload(t *testing.T) {
 	if quiet != stretched(t, logp.Overload{O: 1, Seed: 2}) {
 		t.Error("processes are slow without a stretch")
 	}
-	if slow != stretched(t, logp.Overload{Stretch: 20, O: 1, Seed: 1}) || slow == stretched(t, logp.Overload{Stretch: 20, O: 1, Seed: 2}) {
+	if slow != stretched(t, logp.Overload{Stretch: 20, O: 1, Seed: 1}) ||
+		slow == stretched(t, logp.Overload{Stretch: 20, O: 1, Seed: 2}) {
 		t.Error("the seed does not decide how slow processes are")
 	}
-	inTime, late := stretched(t, logp.Overload{O: 1, Seed: 1}, 1), stretched(t, logp.Overload{O: 1, Lateness: 5, Seed: 1}, 1)
+	inTime, late := stretched(t, logp.Overload{O: 1, Seed: 1}, 1),
+		stretched(t, logp.Overload{O: 1, Lateness: 5, Seed: 1}, 1)
 	if late != stretched(t, logp.Overload{O: 1, Lateness: 5, Seed: 1}, 1) || late.Messages[1] >= inTime.Messages[1] {
 		t.Errorf("late timers do not postpone what a message makes unnecessary: %+v, without: %+v", late, inTime)
 	}

@@ -15,7 +15,9 @@ import (
 //
 // progress, if not nil, is called now and then with the number of runs done,
 // from any worker. The first error, or the context's, ends it.
-func Repeat[R any](ctx context.Context, n int, worker func() (func(run int) (R, error), error), progress func(done int)) ([]R, error) {
+func Repeat[R any](ctx context.Context, n int, worker func() (func(run int) (R, error), error),
+	progress func(done int),
+) ([]R, error) {
 	results := make([]R, n)
 	var next, finished atomic.Int64
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -29,7 +29,8 @@ func (p Params) check() error {
 		return fmt.Errorf("logp: L = %d, o = %d: L must not be negative, o at least 1", p.L, p.O)
 	}
 	if p.L > MaxHop || p.O > MaxHop || p.Hop() > MaxHop {
-		return fmt.Errorf("logp: L = %d, o = %d: a message may take %d steps at most; choose a coarser unit", p.L, p.O, MaxHop)
+		return fmt.Errorf("logp: L = %d, o = %d: a message may take %d steps at most; choose a coarser unit", p.L,
+			p.O, MaxHop)
 	}
 	return nil
 }

@@ -32,7 +32,9 @@ func sparseRules(distance protocol.Rank) map[logp.SparseRule]broadcast.Correctio
 	}
 }
 
-func newTwin(t testing.TB, shape topology.Shape, size, root protocol.Rank, params logp.Params, kind logp.SparseRule, distance protocol.Rank) *twin {
+func newTwin(t testing.TB, shape topology.Shape, size, root protocol.Rank, params logp.Params, kind logp.SparseRule,
+	distance protocol.Rank,
+) *twin {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
@@ -280,7 +282,10 @@ func TestSparseShowsWhatEventsShowOnLargeRings(t *testing.T) {
 		size, seeds = 1<<20, 3
 	}
 	params := logp.Params{L: 2, O: 1}
-	for _, shape := range []topology.Shape{topology.Binomial(), topology.KAry(4), topology.Lame(2), topology.Optimal(2, 1)} {
+	for _, shape := range []topology.Shape{
+		topology.Binomial(), topology.KAry(4), topology.Lame(2),
+		topology.Optimal(2, 1),
+	} {
 		for kind := logp.SparseChecked; kind <= logp.SparseSafe; kind++ {
 			w := newTwin(t, shape, size, 0, params, kind, 4)
 			for seed := range seeds {

@@ -38,7 +38,8 @@ func newRule(kind SparseRule, distance protocol.Rank, size int) (rule, error) {
 		return rule{}, fmt.Errorf("logp: opportunistic correction to distance %d corrects nothing", distance)
 	}
 	if kind == SparseOpportunistic && min(distance, protocol.Rank(size)) > maxDistance {
-		return rule{}, fmt.Errorf("logp: opportunistic correction to distance %d: at most %d can be made use of", distance, maxDistance)
+		return rule{}, fmt.Errorf("logp: opportunistic correction to distance %d: at most %d can be made use of", distance,
+			maxDistance)
 	}
 	return rule{kind, uint32(size), uint32(min(distance, MaxSize))}, nil
 }

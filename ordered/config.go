@@ -53,7 +53,10 @@ func (c *Config) check() error {
 		{"Group.AllowMinority", c.Group.AllowMinority, "must be false: both sides of a partition would continue the order"},
 		{"Group.Transport", c.Group.Network.Transport != nil, "must be nil: processes join over TCP"},
 		{"Group.Limits.Overflow", c.Group.Limits.Overflow != pleach.Block, "must be Block: an order has no holes"},
-		{"Group.Recovery.DataDir", c.Safe && c.Group.Recovery.DataDir != "", "must be empty: a vote that outlives the messages could begin a view without them"},
+		{
+			"Group.Recovery.DataDir", c.Safe && c.Group.Recovery.DataDir != "",
+			"must be empty: a vote that outlives the messages could begin a view without them",
+		},
 	} {
 		if check.wrong {
 			return &pleach.ConfigError{Field: check.field, Reason: check.reason}

@@ -149,7 +149,8 @@ func (o *Order) Broadcast(ctx context.Context, topic string, data []byte) error 
 		return fmt.Errorf("ordered: broadcast: a topic of %d bytes is too long: %d at most", len(topic), sequencer.MaxTopic)
 	}
 	if len(data) > o.MaxMessage() {
-		return fmt.Errorf("ordered: broadcast: %d bytes are too long: %d at most (half of the lowest Limits.MaxMessage)", len(data), o.MaxMessage())
+		return fmt.Errorf("ordered: broadcast: %d bytes are too long: %d at most (half of the lowest Limits.MaxMessage)",
+			len(data), o.MaxMessage())
 	}
 	data = slices.Clone(data)
 	for {

@@ -124,7 +124,8 @@ func TestMembersReceiveOneOrderAlthoughLeadersDie(t *testing.T) {
 				own := count(left[0].texts(), func(s string) bool {
 					return strings.HasPrefix(s, "t:2-") || strings.HasPrefix(s, "t:3-") || strings.HasPrefix(s, "t:4-")
 				})
-				return own == 3*each && !slices.ContainsFunc(left, func(m *member) bool { return !slices.Equal(m.texts(), left[0].texts()) })
+				return own == 3*each &&
+					!slices.ContainsFunc(left, func(m *member) bool { return !slices.Equal(m.texts(), left[0].texts()) })
 			})
 			check(t, left[0].texts())
 			if safe {
@@ -242,7 +243,8 @@ func TestLongMessages(t *testing.T) {
 	var seeds []string
 	var got sync.WaitGroup
 	for range 2 {
-		o, err := ordered.Join(t.Context(), ordered.Config{Group: pleach.Config{Limits: pleach.Limits{MaxMessage: limit}}}, seeds...)
+		o, err := ordered.Join(t.Context(), ordered.Config{Group: pleach.Config{Limits: pleach.Limits{MaxMessage: limit}}},
+			seeds...)
 		if err != nil {
 			t.Fatal(err)
 		}

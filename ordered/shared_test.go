@@ -63,13 +63,16 @@ func share(t *testing.T, seed string) *sharer {
 			m.began++
 		},
 	})
-	m.group = member0(t, seed, pleach.Config{Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()}, OnMessage: func(got pleach.Message, err error) {
-		if !shared.Receive(got, err) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.other = append(m.other, string(got.Data))
-		}
-	}})
+	m.group = member0(t, seed, pleach.Config{
+		Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()},
+		OnMessage: func(got pleach.Message, err error) {
+			if !shared.Receive(got, err) {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.other = append(m.other, string(got.Data))
+			}
+		},
+	})
 	m.Order = shared.Start(m.group)
 	t.Cleanup(m.abort)
 	return m
@@ -121,7 +124,8 @@ func TestSharedOrderAlthoughLeadersDie(t *testing.T) {
 	for i, m := range members {
 		sending.Go(func() {
 			for n := range each {
-				if m.Broadcast(t.Context(), "t", fmt.Appendf(nil, "%d-%d", i, n)) != nil || m.group.Broadcast(t.Context(), []byte("other")) != nil {
+				if m.Broadcast(t.Context(), "t", fmt.Appendf(nil, "%d-%d", i, n)) != nil ||
+					m.group.Broadcast(t.Context(), []byte("other")) != nil {
 					return
 				}
 				time.Sleep(time.Duration(n%3) * 200 * time.Microsecond)
@@ -138,7 +142,8 @@ func TestSharedOrderAlthoughLeadersDie(t *testing.T) {
 	left := append(members[2:], late)
 	testutil.Eventually(t, "equal state", func() bool {
 		own := count(left[0].texts(), func(s string) bool { return s > "t:2" })
-		return own == 3*each && !slices.ContainsFunc(left, func(m *sharer) bool { return !slices.Equal(m.texts(), left[0].texts()) })
+		return own == 3*each &&
+			!slices.ContainsFunc(left, func(m *sharer) bool { return !slices.Equal(m.texts(), left[0].texts()) })
 	})
 	check(t, left[0].texts())
 	for i, gone := range members[:2] {
@@ -170,7 +175,8 @@ func TestLeaderThatIsStartedAgainGetsTheOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	testutil.Eventually(t, "equal state", func() bool {
-		return len(back.texts()) == 51 && slices.Equal(back.texts(), members[1].texts()) && slices.Equal(back.texts(), members[2].texts())
+		return len(back.texts()) == 51 && slices.Equal(back.texts(), members[1].texts()) &&
+			slices.Equal(back.texts(), members[2].texts())
 	})
 }
 
@@ -187,7 +193,10 @@ func TestOrderBeginsAmongMembersThatTakePart(t *testing.T) {
 	}
 	_ = founder.Abort()
 	_ = second.Broadcast(t.Context(), "t", []byte("late"))
-	testutil.Eventually(t, "equal state", func() bool { return len(first.texts()) == 2 && slices.Equal(first.texts(), second.texts()) })
+	testutil.Eventually(t, "equal state", func() bool {
+		return len(first.texts()) == 2 &&
+			slices.Equal(first.texts(), second.texts())
+	})
 	third := share(t, first.address())
 	testutil.Eventually(t, "state", func() bool { return len(third.texts()) == 2 })
 	if first.began != 1 || second.began != 1 || third.began != 0 {

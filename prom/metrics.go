@@ -82,7 +82,8 @@ var metrics = []metric{
 	// What waits.
 	gauge("inbox_messages", "Messages that wait for the program.",
 		func(s *pleach.Status) float64 { return float64(s.Queues.InboxMessages) }),
-	gauge("stuck_consumers", "Queues whose messages have waited for Limits.SlowTimeout while the program has processed none of them.",
+	gauge("stuck_consumers",
+		"Queues whose messages have waited for Limits.SlowTimeout while the program has processed none of them.",
 		func(s *pleach.Status) float64 { return float64(len(s.Stuck)) }),
 	gauge("inbox_bytes", "Bytes that wait for the program.",
 		func(s *pleach.Status) float64 { return float64(s.Queues.InboxBytes) }),

@@ -60,16 +60,22 @@ type metric struct {
 
 // counter is a metric with one value that only grows.
 func counter(name, help string, value func(*pleach.Status) uint64) metric {
-	return metric{name: name, help: help, kind: prometheus.CounterValue, values: func(s *pleach.Status, emit func(float64, ...string)) {
-		emit(float64(value(s)))
-	}}
+	return metric{
+		name: name, help: help, kind: prometheus.CounterValue,
+		values: func(s *pleach.Status, emit func(float64, ...string)) {
+			emit(float64(value(s)))
+		},
+	}
 }
 
 // gauge is a metric with one value.
 func gauge(name, help string, value func(*pleach.Status) float64) metric {
-	return metric{name: name, help: help, kind: prometheus.GaugeValue, values: func(s *pleach.Status, emit func(float64, ...string)) {
-		emit(value(s))
-	}}
+	return metric{
+		name: name, help: help, kind: prometheus.GaugeValue,
+		values: func(s *pleach.Status, emit func(float64, ...string)) {
+			emit(value(s))
+		},
+	}
 }
 
 // truth is 1 if b holds, and 0 otherwise.

@@ -79,8 +79,10 @@ pleach_quorum{group="web"} 1
 # TYPE pleach_views_installed_total counter
 pleach_views_installed_total{group="web"} 1
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pleach_member", "pleach_member_info", "pleach_members", "pleach_quorum",
-		"pleach_messages_received_total", "pleach_messages_received_bytes_total", "pleach_peers_connected", "pleach_views_installed_total"); err != nil {
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "pleach_member", "pleach_member_info",
+		"pleach_members", "pleach_quorum",
+		"pleach_messages_received_total", "pleach_messages_received_bytes_total", "pleach_peers_connected",
+		"pleach_views_installed_total"); err != nil {
 		t.Error(err)
 	}
 }

@@ -56,7 +56,8 @@ func startPrometheus(t *testing.T, binary, target string) string {
 	address := l.Addr().String()
 	_ = l.Close()
 	dir := t.TempDir()
-	config := fmt.Sprintf("scrape_configs: [{job_name: pleach, scrape_interval: 200ms, scrape_timeout: 200ms, static_configs: [{targets: [%q]}]}]", target)
+	config := fmt.Sprintf(
+		"scrape_configs: [{job_name: pleach, scrape_interval: 200ms, scrape_timeout: 200ms, static_configs: [{targets: [%q]}]}]", target)
 	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o666); err != nil {
 		t.Fatal(err)
 	}

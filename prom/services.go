@@ -13,16 +13,21 @@ import (
 
 // NewOrder returns a collector for an order of messages.
 func NewOrder(o *ordered.Order) prometheus.Collector {
-	return newStats(o.Group().Status().Group, nil, o.Stats, orderStats(func(s *ordered.Stats) *ordered.Stats { return s })...)
+	return newStats(o.Group().Status().Group, nil, o.Stats,
+		orderStats(func(s *ordered.Stats) *ordered.Stats { return s })...)
 }
 
 // NewReplica returns a collector for state machines, and for the order of their commands.
 func NewReplica(r *replicated.Replica) prometheus.Collector {
 	return newStats(r.Group().Status().Group, nil, r.Stats, append([]stat[replicated.Stats]{
-		count("replica_proposed_total", "Commands and reads that this process has proposed.", func(s *replicated.Stats) uint64 { return s.Proposed }),
-		level("replica_pending", "Proposals of this process that wait for their results.", func(s *replicated.Stats) int { return s.Pending }),
-		count("replica_applied_total", "Commands that this process has applied.", func(s *replicated.Stats) uint64 { return s.Applied }),
-		count("replica_repeated_total", "Commands that came again and were not applied.", func(s *replicated.Stats) uint64 { return s.Repeated }),
+		count("replica_proposed_total", "Commands and reads that this process has proposed.",
+			func(s *replicated.Stats) uint64 { return s.Proposed }),
+		level("replica_pending", "Proposals of this process that wait for their results.",
+			func(s *replicated.Stats) int { return s.Pending }),
+		count("replica_applied_total", "Commands that this process has applied.",
+			func(s *replicated.Stats) uint64 { return s.Applied }),
+		count("replica_repeated_total", "Commands that came again and were not applied.",
+			func(s *replicated.Stats) uint64 { return s.Repeated }),
 	}, orderStats(func(s *replicated.Stats) *ordered.Stats { return &s.Order })...)...)
 }
 
@@ -30,10 +35,14 @@ func NewReplica(r *replicated.Replica) prometheus.Collector {
 func orderStats[T any](of func(*T) *ordered.Stats) []stat[T] {
 	return []stat[T]{
 		count("order_broadcast_total", "Messages of this process.", func(s *T) uint64 { return of(s).Broadcast }),
-		count("order_resent_total", "Messages of this process that were sent again, to another leader.", func(s *T) uint64 { return of(s).Resent }),
-		count("order_delivered_total", "Messages that were delivered to the program.", func(s *T) uint64 { return of(s).Delivered }),
-		count("order_begun_total", "How often the order began again, with an empty state, because no member knew it.", func(s *T) uint64 { return of(s).Begun }),
-		level("order_pending_bytes", "Bytes of this process's messages that have no place in the order yet.", func(s *T) int { return of(s).PendingBytes }),
+		count("order_resent_total", "Messages of this process that were sent again, to another leader.",
+			func(s *T) uint64 { return of(s).Resent }),
+		count("order_delivered_total", "Messages that were delivered to the program.",
+			func(s *T) uint64 { return of(s).Delivered }),
+		count("order_begun_total", "How often the order began again, with an empty state, because no member knew it.",
+			func(s *T) uint64 { return of(s).Begun }),
+		level("order_pending_bytes", "Bytes of this process's messages that have no place in the order yet.",
+			func(s *T) int { return of(s).PendingBytes }),
 		level("order_number", "Place of the last message that has one.", func(s *T) int { return int(of(s).Number) }),
 		level("order_leader_rank", "Rank of the leader; -1: not known.", func(s *T) int { return of(s).Leader }),
 	}
@@ -43,10 +52,13 @@ func orderStats[T any](of func(*T) *ordered.Stats) []stat[T] {
 // caller names it.
 func NewLeases(group string, l *lease.Leases) prometheus.Collector {
 	return newStats(group, nil, l.Stats,
-		level("leases", "Leases of the group that are held, or whose holders are gone.", func(s *lease.Stats) int { return s.Leases }),
-		count("leases_acquired_total", "Leases that this process has acquired, for itself or its clients.", func(s *lease.Stats) uint64 { return s.Acquired }),
+		level("leases", "Leases of the group that are held, or whose holders are gone.",
+			func(s *lease.Stats) int { return s.Leases }),
+		count("leases_acquired_total", "Leases that this process has acquired, for itself or its clients.",
+			func(s *lease.Stats) uint64 { return s.Acquired }),
 		count("leases_renewed_total", "Renewals by this process.", func(s *lease.Stats) uint64 { return s.Renewed }),
-		count("leases_refused_total", "Renewals and releases of leases that were lost.", func(s *lease.Stats) uint64 { return s.Refused }),
+		count("leases_refused_total", "Renewals and releases of leases that were lost.",
+			func(s *lease.Stats) uint64 { return s.Refused }),
 	)
 }
 
@@ -55,12 +67,18 @@ func NewLeases(group string, l *lease.Leases) prometheus.Collector {
 func NewShards(group, name string, s *shard.Shards) prometheus.Collector {
 	return newStats(group, prometheus.Labels{"shards": name}, s.Stats,
 		level("shards_owned", "Partitions that this process owns.", func(s *shard.Stats) int { return s.Owned }),
-		level("shards_draining", "Partitions that are on their way to other members.", func(s *shard.Stats) int { return s.Draining }),
-		count("shards_begun_total", "Partitions that this process has begun to own.", func(s *shard.Stats) uint64 { return s.Begun }),
-		count("shards_released_total", "Partitions that this process has handed over.", func(s *shard.Stats) uint64 { return s.Released }),
-		count("shards_lost_total", "Partitions whose ownership has ended otherwise.", func(s *shard.Stats) uint64 { return s.Lost }),
-		count("shards_lapses_total", "How often this process has stopped serving for want of a majority.", func(s *shard.Stats) uint64 { return s.Lapses }),
-		count("shards_not_owner_total", "Calls of Serve for partitions of others.", func(s *shard.Stats) uint64 { return s.NotOwner }),
+		level("shards_draining", "Partitions that are on their way to other members.",
+			func(s *shard.Stats) int { return s.Draining }),
+		count("shards_begun_total", "Partitions that this process has begun to own.",
+			func(s *shard.Stats) uint64 { return s.Begun }),
+		count("shards_released_total", "Partitions that this process has handed over.",
+			func(s *shard.Stats) uint64 { return s.Released }),
+		count("shards_lost_total", "Partitions whose ownership has ended otherwise.",
+			func(s *shard.Stats) uint64 { return s.Lost }),
+		count("shards_lapses_total", "How often this process has stopped serving for want of a majority.",
+			func(s *shard.Stats) uint64 { return s.Lapses }),
+		count("shards_not_owner_total", "Calls of Serve for partitions of others.",
+			func(s *shard.Stats) uint64 { return s.NotOwner }),
 	)
 }
 

@@ -18,7 +18,8 @@ func TestHostsAreLinearizableUnderPartitions(t *testing.T) {
 	var children []*child
 	var seeds []string
 	for host := range 5 {
-		children = append(children, startCommand(t, network.Command(host, os.Args[0]), network.Address(host)+":7000", seeds...))
+		children = append(children, startCommand(t, network.Command(host, os.Args[0]), network.Address(host)+":7000",
+			seeds...))
 		seeds = append(seeds, network.Address(host)+":7000")
 	}
 	l := newLoad(t)

@@ -56,7 +56,10 @@ func runReplica(listen string, seeds []string) error {
 	ctx := context.Background()
 	table := registers{}
 	r, err := replicated.Join(ctx, replicated.Config{
-		Group:    pleach.Config{Listen: listen, Recovery: pleach.Recovery{Rejoin: true}, Detection: pleach.Detection{SuspicionTimeout: 700 * time.Millisecond}},
+		Group: pleach.Config{
+			Listen: listen, Recovery: pleach.Recovery{Rejoin: true},
+			Detection: pleach.Detection{SuspicionTimeout: 700 * time.Millisecond},
+		},
 		Machines: map[string]replicated.Machine{"table": table},
 	}, seeds...)
 	if err != nil {
@@ -155,7 +158,10 @@ func (c *child) read(out *json.Decoder) {
 // ask does an operation at a child. It reports false if the child is dead.
 func (c *child) ask(ctx context.Context, began time.Time, client int, in input) (porcupine.Operation, bool) {
 	answer := make(chan line, 1)
-	o := porcupine.Operation{ClientId: client, Input: in, Call: int64(time.Since(began)), Output: output{unknown: true}, Return: int64(time.Hour)}
+	o := porcupine.Operation{
+		ClientId: client, Input: in, Call: int64(time.Since(began)), Output: output{unknown: true},
+		Return: int64(time.Hour),
+	}
 	c.mu.Lock()
 	if c.waiting == nil {
 		c.mu.Unlock()

@@ -69,7 +69,9 @@ func (r *Replica) Propose(ctx context.Context, machine string, command []byte) (
 		return nil, fmt.Errorf("%w: %q", ErrNoMachine, machine)
 	}
 	if most := r.order.MaxMessage() - session.Head; len(command) > most {
-		return nil, fmt.Errorf("replicated: a command of %d bytes is too long: %d at most (half of the lowest Limits.MaxMessage)", len(command), most)
+		return nil, fmt.Errorf(
+			"replicated: a command of %d bytes is too long: %d at most (half of the lowest Limits.MaxMessage)",
+			len(command), most)
 	}
 	return r.propose(ctx, &proposal{machine: machine, command: slices.Clone(command)})
 }

@@ -35,7 +35,8 @@ func start(t *testing.T, other *replica) *replica {
 	defer cancel()
 	r := &replica{table: registers{}}
 	var err error
-	r.Replica, err = replicated.Join(ctx, replicated.Config{Machines: map[string]replicated.Machine{"table": r.table}}, seeds...)
+	r.Replica, err = replicated.Join(ctx, replicated.Config{Machines: map[string]replicated.Machine{"table": r.table}},
+		seeds...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,11 +53,17 @@ func startShared(t *testing.T, other *replica) *replica {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	r := &replica{table: registers{}}
-	shared, err := replicated.NewShared(replicated.SharedConfig{Topic: "commands", Machines: map[string]replicated.Machine{"table": r.table}})
+	shared, err := replicated.NewShared(replicated.SharedConfig{
+		Topic:    "commands",
+		Machines: map[string]replicated.Machine{"table": r.table},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := pleach.Config{Delivery: pleach.Delivery{Echo: true, Handlers: shared.Handlers()}, OnMessage: func(m pleach.Message, err error) { shared.Receive(m, err) }}
+	c := pleach.Config{
+		Delivery:  pleach.Delivery{Echo: true, Handlers: shared.Handlers()},
+		OnMessage: func(m pleach.Message, err error) { shared.Receive(m, err) },
+	}
 	var g *pleach.Group
 	if other == nil {
 		g, err = pleach.Create(ctx, c)
@@ -165,7 +172,8 @@ func awaitMore(t *testing.T, mu *sync.Mutex, history *[]porcupine.Operation, n i
 		return len(*history)
 	}
 	want := done() + n
-	testutil.Eventually(t, fmt.Sprint(want, " operations"), func() bool { return done() >= want }, func() any { return done() })
+	testutil.Eventually(t, fmt.Sprint(want, " operations"), func() bool { return done() >= want },
+		func() any { return done() })
 }
 
 // A command whose caller has given up is applied once, or not at all.

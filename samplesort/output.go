@@ -44,7 +44,8 @@ func prepareOutput(dir string) error {
 	}
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
-		err = fmt.Errorf("samplesort: %s has files already, such as %s: choose a new or empty directory", dir, entries[0].Name())
+		err = fmt.Errorf("samplesort: %s has files already, such as %s: choose a new or empty directory", dir,
+			entries[0].Name())
 	}
 	return err
 }

@@ -158,7 +158,10 @@ func newWorlds(t *testing.T, size int, job pleach.Job) []*pleach.World {
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
 		var err error
-		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: network.Member(protocol.Rank(r))}, Job: job})
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{
+			Addresses: addresses, Rank: r,
+			Network: pleach.Network{Transport: network.Member(protocol.Rank(r))}, Job: job,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

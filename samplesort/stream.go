@@ -27,7 +27,8 @@ const streamFile = temporary + "stream"
 
 // ErrStream is returned by [Run] when the process that reads a stream has died before all of it
 // was written to a file.
-var ErrStream = errors.New("samplesort: the process that reads the stream has died, and what it had read is lost: sort a file")
+var ErrStream = errors.New(
+	"samplesort: the process that reads the stream has died, and what it had read is lost: sort a file")
 
 func (s *stream) Read(ctx context.Context, f Format, task, tasks int) ([]byte, error) {
 	return s.file.Read(ctx, f, task, tasks)

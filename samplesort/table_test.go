@@ -59,7 +59,10 @@ func TestStepsSort(t *testing.T) {
 func drawRules(t *rapid.T) rules {
 	r := rules{Format: rapid.SampledFrom([]Format{Records, Lines}).Draw(t, "format")}
 	if r.Format == Lines {
-		r.Order = Order{Numeric: rapid.Bool().Draw(t, "numeric"), Reverse: rapid.Bool().Draw(t, "reverse"), Unique: rapid.Bool().Draw(t, "unique")}
+		r.Order = Order{
+			Numeric: rapid.Bool().Draw(t, "numeric"), Reverse: rapid.Bool().Draw(t, "reverse"),
+			Unique: rapid.Bool().Draw(t, "unique"),
+		}
 		for range rapid.IntRange(0, 2).Draw(t, "keys") {
 			r.Keys = append(r.Keys, Key{Field: rapid.IntRange(1, 2).Draw(t, "field"), Reverse: rapid.Bool().Draw(t, "reverse")})
 		}
@@ -169,7 +172,8 @@ func BenchmarkSort(b *testing.B) {
 // key differs.
 func drawRecords(t *rapid.T, f Format) (b []byte) {
 	common := rapid.SampledFrom([]string{"", "common: "}).Draw(t, "common")
-	for _, word := range rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("ab\x00\xff")), 0, 2, 4), 0, 100).Draw(t, "words") {
+	for _, word := range rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("ab\x00\xff")), 0, 2, 4), 0, 100).Draw(t,
+		"words") {
 		word = common + word
 		if f == Lines {
 			b = append(append(b, word...), '\n')

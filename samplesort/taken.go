@@ -29,7 +29,10 @@ type madeFile struct {
 }
 
 func newTaken(tasks int, makeFile func(task int, pieces [][]byte) (written, error)) *taken {
-	t := &taken{makeFile: makeFile, made: make([]chan madeFile, tasks), tasks: make(map[int]bool), ended: make(chan struct{})}
+	t := &taken{
+		makeFile: makeFile, made: make([]chan madeFile, tasks), tasks: make(map[int]bool),
+		ended: make(chan struct{}),
+	}
 	for task := range t.made {
 		t.made[task] = make(chan madeFile, 1)
 	}

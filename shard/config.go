@@ -64,9 +64,11 @@ func (c *Config) complete() error {
 		reason string
 	}{
 		{"Name", len(c.Name) > maxName, fmt.Sprintf("has %d bytes: %d at most", len(c.Name), maxName)},
-		{"Partitions", c.Partitions < 0 || c.Partitions > maxPartitions, fmt.Sprintf("is %d: choose 1 to %d", c.Partitions, maxPartitions)},
+		{"Partitions", c.Partitions < 0 || c.Partitions > maxPartitions, fmt.Sprintf("is %d: choose 1 to %d", c.Partitions,
+			maxPartitions)},
 		{"Lease", c.Lease > maxTime, fmt.Sprintf("is %v: %v at most", c.Lease, maxTime)},
-		{"HandoffTimeout", c.HandoffTimeout < 0 || c.HandoffTimeout > maxTime, fmt.Sprintf("is %v: choose a time up to %v", c.HandoffTimeout, maxTime)},
+		{"HandoffTimeout", c.HandoffTimeout < 0 || c.HandoffTimeout > maxTime, fmt.Sprintf("is %v: choose a time up to %v",
+			c.HandoffTimeout, maxTime)},
 	} {
 		if check.wrong {
 			return &pleach.ConfigError{Field: check.field, Reason: check.reason}
@@ -95,7 +97,8 @@ func (c *Config) complete() error {
 func (c *Config) floor(mark *tokens.Mark) (uint64, error) {
 	floor := max(c.TokenFloor(), mark.Floor())
 	if floor > handoff.MaxFloor {
-		return 0, &pleach.ConfigError{Field: "TokenFloor", Reason: fmt.Sprintf("is %d: %d at most", floor, uint64(handoff.MaxFloor))}
+		return 0, &pleach.ConfigError{Field: "TokenFloor", Reason: fmt.Sprintf("is %d: %d at most", floor,
+			uint64(handoff.MaxFloor))}
 	}
 	return floor, nil
 }

@@ -29,7 +29,8 @@ func (e *NotOwnerError) Error() string {
 	if e.Owner == nil {
 		return fmt.Sprintf("%v of partition %d, which has none at present", ErrNotOwner, e.Partition)
 	}
-	return fmt.Sprintf("%v of partition %d: that is %s (rank %d), with token %d", ErrNotOwner, e.Partition, e.Owner.Member.ID, e.Owner.Member.Rank, e.Owner.Token)
+	return fmt.Sprintf("%v of partition %d: that is %s (rank %d), with token %d", ErrNotOwner, e.Partition,
+		e.Owner.Member.ID, e.Owner.Member.Rank, e.Owner.Token)
 }
 
 // Unwrap returns [ErrNotOwner].

@@ -66,7 +66,10 @@ func (c *tokensMember) run() error {
 	if c.NoClock {
 		floor = func() uint64 { return 0 }
 	}
-	group := pleach.Config{Group: "tokens", ID: c.ID, Listen: c.Listen, Expect: len(c.Seeds), Recovery: pleach.Recovery{DataDir: c.GroupDir}}
+	group := pleach.Config{
+		Group: "tokens", ID: c.ID, Listen: c.Listen, Expect: len(c.Seeds),
+		Recovery: pleach.Recovery{DataDir: c.GroupDir},
+	}
 	var token uint64
 	var g *pleach.Group
 	var leave func() error
@@ -79,12 +82,16 @@ func (c *tokensMember) run() error {
 		leave = g.Close
 	} else {
 		table := lease.NewTable()
-		r, err := replicated.Join(ctx, replicated.Config{Group: group, Machines: map[string]replicated.Machine{"leases": table}}, c.Seeds...)
+		r, err := replicated.Join(ctx,
+			replicated.Config{Group: group, Machines: map[string]replicated.Machine{"leases": table}}, c.Seeds...)
 		if err != nil {
 			return err
 		}
 		g, leave = r.Group(), r.Close
-		leases, err := lease.New(lease.Config{Replica: r, Machine: "leases", Table: table, TTL: 100 * time.Millisecond, TokenFloor: floor, DataDir: c.DataDir})
+		leases, err := lease.New(lease.Config{
+			Replica: r, Machine: "leases", Table: table, TTL: 100 * time.Millisecond,
+			TokenFloor: floor, DataDir: c.DataDir,
+		})
 		if err != nil {
 			return err
 		}
@@ -93,7 +100,10 @@ func (c *tokensMember) run() error {
 			return err
 		}
 	}
-	shards, err := shard.New(g, shard.Config{Partitions: 4, Lease: 100 * time.Millisecond, TokenFloor: floor, DataDir: c.DataDir})
+	shards, err := shard.New(g, shard.Config{
+		Partitions: 4, Lease: 100 * time.Millisecond, TokenFloor: floor,
+		DataDir: c.DataDir,
+	})
 	if err != nil {
 		return err
 	}
@@ -188,7 +198,8 @@ func (kind tokensKind) run(t *testing.T, stops int, way string) {
 		var outs []*bufio.Reader
 		var ends []func()
 		for i, address := range seeds {
-			c := tokensMember{ID: fmt.Sprint("m", i), Listen: address, Seeds: seeds, NoClock: kind.service && !kind.setBack || kind.group}
+			c := tokensMember{ID: fmt.Sprint("m", i), Listen: address, Seeds: seeds, NoClock: kind.service && !kind.setBack ||
+				kind.group}
 			if kind.setBack {
 				c.SetBack = stop
 			}

@@ -17,7 +17,9 @@ import (
 
 // produce runs a query for a stage of a task and makes the input of a call of it. If the query has an
 // error, that is the input.
-func produce(ctx context.Context, r *runner, task, stage int, query string, encode func(array.RecordReader) ([]byte, error)) ([]byte, error) {
+func produce(ctx context.Context, r *runner, task, stage int, query string,
+	encode func(array.RecordReader) ([]byte, error),
+) ([]byte, error) {
 	parts, err := produceParts(ctx, r, task, stage, query, 1, func(rows array.RecordReader) ([][]byte, error) {
 		part, err := encode(rows)
 		return [][]byte{part}, err
@@ -29,7 +31,9 @@ func produce(ctx context.Context, r *runner, task, stage int, query string, enco
 }
 
 // produceParts is produce for a call whose input is a part for each of several tasks.
-func produceParts(ctx context.Context, r *runner, task, stage int, query string, to int, encode func(array.RecordReader) ([][]byte, error)) (in [][]byte, err error) {
+func produceParts(ctx context.Context, r *runner, task, stage int, query string, to int,
+	encode func(array.RecordReader) ([][]byte, error),
+) (in [][]byte, err error) {
 	err = r.do(ctx, task, stage, func(c *duck.Conn) error {
 		rows, err := c.Query(ctx, query)
 		if err != nil {
@@ -48,7 +52,8 @@ func produceParts(ctx context.Context, r *runner, task, stage int, query string,
 // ahead begins to make the inputs of tasks that this process has taken over in an earlier
 // stage. They are made at the same time as that of its own task, so that the other processes do not wait
 // for one after the other. It returns the function that makes inputs, which knows of them.
-func ahead[In any](ctx context.Context, r *runner, input func(context.Context, int) (In, error)) func(context.Context, int) (In, error) {
+func ahead[In any](ctx context.Context, r *runner, input func(context.Context, int) (In, error)) func(context.Context,
+	int) (In, error) {
 	type begun struct {
 		ready chan struct{}
 		in    In
@@ -149,7 +154,9 @@ func (r *runner) byRange(ctx context.Context, i int, s Stage, sent func()) error
 }
 
 // repartition sends the parts of each task's rows to their tasks.
-func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(), scatter func(array.RecordReader) ([][]byte, error)) error {
+func (r *runner) repartition(ctx context.Context, i int, s Stage, sent func(),
+	scatter func(array.RecordReader) ([][]byte, error),
+) error {
 	input := ahead(ctx, r, func(ctx context.Context, task int) ([][]byte, error) {
 		return produceParts(ctx, r, task, i, s.Query, r.Size(), scatter)
 	})

@@ -69,18 +69,29 @@ func TestErrorOfOneTask(t *testing.T) {
 		death death
 		text  string
 	}{
-		"all":       {sql.Job{Query: "SELECT sum(" + wrong + ") AS s FROM orders", Source: d}, death{}, says},
-		"death":     {sql.Job{Query: "SELECT sum(" + wrong + ") AS s FROM orders", Source: d}, death{"parts", []int{0}}, says},
-		"hash":      {plan("by hash(o_orderkey)"), death{}, "phase one of task 0: " + says},
-		"range":     {plan("by range(o_orderkey)"), death{"one", []int{3}}, "phase one of task 0: " + says},
-		"directory": {sql.Job{Query: "SELECT " + wrong + " AS c FROM orders", Source: d, Out: t.TempDir() + "/"}, death{}, says},
+		"all": {sql.Job{Query: "SELECT sum(" + wrong + ") AS s FROM orders", Source: d}, death{}, says},
+		"death": {
+			sql.Job{Query: "SELECT sum(" + wrong + ") AS s FROM orders", Source: d},
+			death{"parts", []int{0}},
+			says,
+		},
+		"hash":  {plan("by hash(o_orderkey)"), death{}, "phase one of task 0: " + says},
+		"range": {plan("by range(o_orderkey)"), death{"one", []int{3}}, "phase one of task 0: " + says},
+		"directory": {
+			sql.Job{Query: "SELECT " + wrong + " AS c FROM orders", Source: d, Out: t.TempDir() + "/"},
+			death{},
+			says,
+		},
 		"result": {
 			sql.Job{Query: "SELECT sum(o_orderkey)::VARCHAR || 'x' AS s FROM orders HAVING CAST(s AS INTEGER) > 0", Source: d},
 			death{},
 			"Conversion Error: Could not convert string",
 		},
 		"file": {
-			sql.Job{Query: "SELECT CAST(sum(o_orderkey)::VARCHAR || 'x' AS INTEGER) FROM orders", Source: d, Out: filepath.Join(t.TempDir(), "x.csv")},
+			sql.Job{
+				Query: "SELECT CAST(sum(o_orderkey)::VARCHAR || 'x' AS INTEGER) FROM orders", Source: d,
+				Out: filepath.Join(t.TempDir(), "x.csv"),
+			},
 			death{"result", []int{1}},
 			"Conversion Error: Could not convert string",
 		},

@@ -26,7 +26,8 @@ func TestUnpartitionedInputIsRefused(t *testing.T) {
 		"WITH x AS (SELECT a FROM '" + file + "') SELECT sum(a) AS s FROM x":                     true,
 		"SELECT count(*) AS s FROM orders, range(2)":                                             false,
 	} {
-		plan, err := sql.ParsePlan("phase one\n" + query + "\n=> all_s to all\n\nphase two\nSELECT sum(s) AS s FROM all_s\n=> result")
+		plan, err := sql.ParsePlan("phase one\n" + query +
+			"\n=> all_s to all\n\nphase two\nSELECT sum(s) AS s FROM all_s\n=> result")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,7 +35,10 @@ func TestUnpartitionedInputIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := pleach.NewWorld(t.Context(), pleach.Config{Addresses: []string{"127.0.0.1:1"}, Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(protocol.Rank(0))}})
+		w, err := pleach.NewWorld(t.Context(), pleach.Config{
+			Addresses: []string{"127.0.0.1:1"},
+			Network:   pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(protocol.Rank(0))},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,8 @@ func (j *Job) prepareOut() error {
 	dir := j.dir()
 	switch {
 	case j.Out != "" && j.Plan != nil && dir != "":
-		return fmt.Errorf("sql: %s: the plan says that it writes to %s, or that it does not: leave the directory out", j.Out, dir)
+		return fmt.Errorf("sql: %s: the plan says that it writes to %s, or that it does not: leave the directory out",
+			j.Out, dir)
 	case j.Out != "" && dir == "":
 		if formats[filepath.Ext(j.Out)] == "" {
 			return fmt.Errorf("sql: %s: a result is written to a file that ends with .parquet, .csv or .json, or to a directory that ends with /", j.Out)

@@ -14,7 +14,8 @@ import (
 // A result is written to a file by one process, or to a directory by all, whichever dies.
 func TestOut(t *testing.T) {
 	d, _ := newData(t)
-	const few, many = "SELECT o_orderpriority AS p, count(*) AS n FROM orders GROUP BY p ORDER BY p", "SELECT l_orderkey, o_totalprice FROM orders JOIN lineitem ON o_orderkey = l_orderkey WHERE l_tax = 0"
+	const few, many = "SELECT o_orderpriority AS p, count(*) AS n FROM orders GROUP BY p ORDER BY p",
+		"SELECT l_orderkey, o_totalprice FROM orders JOIN lineitem ON o_orderkey = l_orderkey WHERE l_tax = 0"
 	for i, c := range []struct{ query, out, read, order string }{
 		{few, "few.parquet", "read_parquet('%s')", "p"},
 		{few, "few.csv", "read_csv('%s')", "p"},
@@ -48,13 +49,17 @@ func TestWrongOut(t *testing.T) {
 	if err := os.WriteFile(old, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for out, says := range map[string]string{old: "choose a new name", "result.txt": ".parquet, .csv or .json", dir + "/": "choose a new or empty directory"} {
+	for out, says := range map[string]string{
+		old: "choose a new name", "result.txt": ".parquet, .csv or .json",
+		dir + "/": "choose a new or empty directory",
+	} {
 		db, err := sql.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
 		w := newWorlds(t, 1)[0]
-		if _, err := db.Run(t.Context(), w, sql.Job{Query: "SELECT 1", Source: d, Out: out}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := db.Run(t.Context(), w, sql.Job{Query: "SELECT 1", Source: d, Out: out}); err == nil ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", out, err)
 		}
 		w.Abort()

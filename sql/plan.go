@@ -108,8 +108,14 @@ var (
 		make    func(m []string) Exchange
 	}{
 		{regexp.MustCompile(`^(\w+) to all$`), func(m []string) Exchange { return Exchange{Kind: ToAll, Table: m[1]} }},
-		{regexp.MustCompile(`^(\w+) by hash\((\w+)\)$`), func(m []string) Exchange { return Exchange{Kind: ByHash, Table: m[1], Column: m[2]} }},
-		{regexp.MustCompile(`^(\w+) by range\((\w+)\)$`), func(m []string) Exchange { return Exchange{Kind: ByRange, Table: m[1], Column: m[2]} }},
+		{
+			regexp.MustCompile(`^(\w+) by hash\((\w+)\)$`),
+			func(m []string) Exchange { return Exchange{Kind: ByHash, Table: m[1], Column: m[2]} },
+		},
+		{
+			regexp.MustCompile(`^(\w+) by range\((\w+)\)$`),
+			func(m []string) Exchange { return Exchange{Kind: ByRange, Table: m[1], Column: m[2]} },
+		},
 		{regexp.MustCompile(`^result$`), func([]string) Exchange { return Exchange{Kind: ToResult} }},
 		{regexp.MustCompile(`^write (.+)$`), func(m []string) Exchange { return Exchange{Kind: Write, Dir: m[1]} }},
 	}

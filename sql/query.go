@@ -55,7 +55,10 @@ func NewPlan(ctx context.Context, query string, source Source, tasks int, dir st
 }
 
 // kinds are the exchanges of the planner.
-var kinds = map[planner.To]Kind{planner.All: ToAll, planner.Hash: ByHash, planner.Result: ToResult, planner.Write: Write}
+var kinds = map[planner.To]Kind{
+	planner.All: ToAll, planner.Hash: ByHash, planner.Result: ToResult,
+	planner.Write: Write,
+}
 
 func newPlan(stages []planner.Stage, dir string) *Plan {
 	p := &Plan{}

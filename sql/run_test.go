@@ -40,7 +40,10 @@ func TestMain(m *testing.M) {
 
 // generated is a small dataset.
 var generated = sync.OnceValues(func() (*dataset.Dataset, error) {
-	return tpchdata.Generate(context.Background(), tpchdata.Config{Scale: 0.01, Parts: members, Replicas: 2, Dir: filepath.Join(directory, "data")})
+	return tpchdata.Generate(context.Background(), tpchdata.Config{
+		Scale: 0.01, Parts: members, Replicas: 2,
+		Dir: filepath.Join(directory, "data"),
+	})
 })
 
 // newData returns a small dataset, and a copy of its directory.
@@ -150,7 +153,10 @@ func newWorlds(t *testing.T, size int) []*pleach.World {
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
 		var err error
-		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: network.Member(protocol.Rank(r))}})
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{
+			Addresses: addresses, Rank: r,
+			Network: pleach.Network{Transport: network.Member(protocol.Rank(r))},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,12 +14,17 @@ import (
 
 // types are those that can be sent, with a value that follows from i.
 var types = map[string]string{
-	"BOOLEAN": "i % 3 = 0", "TINYINT": "i % 100", "SMALLINT": "i * -7", "INTEGER": "i * 99991", "BIGINT": "i * 99999999999",
-	"HUGEINT": "i * 9999999999999999999", "UTINYINT": "i % 250", "USMALLINT": "i", "UINTEGER": "i * 9999", "UBIGINT": "i * 99999999999",
-	"FLOAT": "i / 8", "DOUBLE": "i / 7", "DECIMAL(9,3)": "i / 8", "DECIMAL(38,10)": "i / 16", "VARCHAR": "repeat('é', (i % 5)::BIGINT)", "BLOB": "'ab' || i",
-	"DATE": "DATE '1969-12-25' + i::INTEGER", "TIME": "TIME '00:00:01' + to_seconds(i)", "TIMESTAMP": "TIMESTAMP '1969-12-31' + to_hours(i)",
-	"TIMESTAMP_S": "TIMESTAMP '1999-12-31' + to_hours(i)", "TIMESTAMP_MS": "TIMESTAMP '1999-12-31' + to_hours(i)", "TIMESTAMP_NS": "TIMESTAMP '1999-12-31' + to_hours(i)",
-	"INTERVAL": "to_days(i::INTEGER)",
+	"BOOLEAN": "i % 3 = 0", "TINYINT": "i % 100", "SMALLINT": "i * -7", "INTEGER": "i * 99991",
+	"BIGINT":  "i * 99999999999",
+	"HUGEINT": "i * 9999999999999999999", "UTINYINT": "i % 250", "USMALLINT": "i", "UINTEGER": "i * 9999",
+	"UBIGINT": "i * 99999999999",
+	"FLOAT":   "i / 8", "DOUBLE": "i / 7", "DECIMAL(9,3)": "i / 8", "DECIMAL(38,10)": "i / 16",
+	"VARCHAR": "repeat('é', (i % 5)::BIGINT)", "BLOB": "'ab' || i",
+	"DATE": "DATE '1969-12-25' + i::INTEGER", "TIME": "TIME '00:00:01' + to_seconds(i)",
+	"TIMESTAMP":   "TIMESTAMP '1969-12-31' + to_hours(i)",
+	"TIMESTAMP_S": "TIMESTAMP '1999-12-31' + to_hours(i)", "TIMESTAMP_MS": "TIMESTAMP '1999-12-31' + to_hours(i)",
+	"TIMESTAMP_NS": "TIMESTAMP '1999-12-31' + to_hours(i)",
+	"INTERVAL":     "to_days(i::INTEGER)",
 }
 
 // newTypes makes two tables that have a column of each type, in which every fourth value is
@@ -34,7 +39,10 @@ func newTypes(t *testing.T) *dataset.Dataset {
 		n++
 	}
 	aloneOn(t, &dataset.Dataset{Parts: 1}, duck.Copy(query+" FROM range(60) r(i)", file, "parquet"))
-	if _, err := tables.Import(t.Context(), tables.Config{Files: map[string]string{"a": file, "b": file}, Parts: members, Replicas: 1, Dir: out}); err != nil {
+	if _, err := tables.Import(t.Context(), tables.Config{
+		Files: map[string]string{"a": file, "b": file}, Parts: members,
+		Replicas: 1, Dir: out,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	d, err := dataset.Open(out)
@@ -54,7 +62,8 @@ func TestTypes(t *testing.T) {
 	}
 	queries = append(queries, extremes+" FROM a")
 	for _, kind := range []string{"SMALLINT", "UINTEGER", "BIGINT", "VARCHAR", "DATE", "TIMESTAMP", "DOUBLE", "HUGEINT"} {
-		queries = append(queries, fmt.Sprintf("SELECT a.%[1]q AS x, count(*), max(b.id) AS last FROM a JOIN b ON a.%[1]q = b.%[1]q GROUP BY x ORDER BY last", kind))
+		queries = append(queries,
+			fmt.Sprintf("SELECT a.%[1]q AS x, count(*), max(b.id) AS last FROM a JOIN b ON a.%[1]q = b.%[1]q GROUP BY x ORDER BY last", kind))
 	}
 	for _, query := range queries {
 		want := aloneOn(t, d, query)

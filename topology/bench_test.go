@@ -12,7 +12,10 @@ import (
 func benchTrees(b *testing.B, f func(t topology.Tree, r protocol.Rank)) {
 	const size = 1 << 20
 	for _, order := range []topology.Order{topology.Interleaved, topology.InOrder} {
-		for _, shape := range []topology.Shape{topology.Binomial(), topology.KAry(4), topology.Lame(2), topology.Optimal(3, 2)} {
+		for _, shape := range []topology.Shape{
+			topology.Binomial(), topology.KAry(4), topology.Lame(2),
+			topology.Optimal(3, 2),
+		} {
 			b.Run(fmt.Sprintf("%v/%v", shape, order), func(b *testing.B) {
 				tree := mustNew(b, shape, order, size, 0)
 				r := protocol.Rank(1)

@@ -81,7 +81,8 @@ func TestExtremes(t *testing.T) {
 			last := min(k, size-1) - 1
 			child, ok := tree.Child(0, last)
 			if parent, index := tree.Parent(child); !ok || parent != 0 || index != last {
-				t.Errorf("%v, arity %d: last child of the root is %d (%v), its parent %d, index %d", order, k, child, ok, parent, index)
+				t.Errorf("%v, arity %d: last child of the root is %d (%v), its parent %d, index %d", order, k, child, ok, parent,
+					index)
 			}
 			if child, ok := tree.Child(1, k-1); ok {
 				t.Errorf("%v, arity %d: 1 has a last child %d", order, k, child)

@@ -73,7 +73,8 @@ func ParseShape(s string, l, o protocol.Time) (Shape, error) {
 	case name == "lame" && hasArg && err == nil:
 		shape = Lame(k)
 	default:
-		return Shape{}, fmt.Errorf("topology: tree %q is unknown: choose binomial, kary:K, lame:K or optimal, with a number K of at least 1", s)
+		return Shape{}, fmt.Errorf(
+			"topology: tree %q is unknown: choose binomial, kary:K, lame:K or optimal, with a number K of at least 1", s)
 	}
 	if err := shape.check(); err != nil {
 		return Shape{}, err

@@ -36,7 +36,8 @@ func newTimetable(shape Shape, size protocol.Rank) (*timetable, error) {
 	tt := &timetable{size: size, step: step, delay: delay, born: []protocol.Rank{1}}
 	for t := protocol.Time(0); tt.born[t] < size; t++ {
 		if t >= maxSlots {
-			return nil, fmt.Errorf("topology: %s tree over %d ranks takes more than %d send slots: choose a smaller K, or give latency and overhead in a coarser unit", shape, size, maxSlots)
+			return nil, fmt.Errorf(
+				"topology: %s tree over %d ranks takes more than %d send slots: choose a smaller K, or give latency and overhead in a coarser unit", shape, size, maxSlots)
 		}
 		births := tt.births(t-step) + tt.births(t-delay)
 		if t == 0 {

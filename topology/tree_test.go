@@ -133,7 +133,8 @@ func TestNewRefuses(t *testing.T) {
 			"topology: lame:1073741824 tree over 1099511627776 ranks takes more than 4194304 send slots: choose a smaller K, or give latency and overhead in a coarser unit",
 		},
 	} {
-		if tree, err := topology.New(test.shape, test.order, test.size, test.root); err == nil || err.Error() != test.want || tree != nil {
+		if tree, err := topology.New(test.shape, test.order, test.size, test.root); err == nil || err.Error() != test.want ||
+			tree != nil {
 			t.Errorf("got  %v, %v\nwant %s", tree, err, test.want)
 		}
 	}

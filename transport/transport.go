@@ -230,7 +230,8 @@ func (e *RemovedError) Error() string {
 	if e.Holder == nil {
 		return fmt.Sprintf("this process is not in view %d", e.View)
 	}
-	return fmt.Sprintf("this process is not in view %d, which has %q at %s, incarnation %d, at its rank", e.View, e.Holder.ID, e.Holder.Address, e.Holder.Incarnation)
+	return fmt.Sprintf("this process is not in view %d, which has %q at %s, incarnation %d, at its rank", e.View,
+		e.Holder.ID, e.Holder.Address, e.Holder.Incarnation)
 }
 
 // ErrIdle is the cause of a Down that says nothing about the peer: both sides have

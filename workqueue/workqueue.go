@@ -29,7 +29,9 @@ type Options struct {
 // as their first call, with the same arguments. work may run more than once for an item, on a
 // process that dies or for one that has, and must return the same result each time. An error of
 // work ends the call.
-func Run[T any](ctx context.Context, w *pleach.World, n int, o Options, work func(ctx context.Context, item int) (T, error)) ([]T, error) {
+func Run[T any](ctx context.Context, w *pleach.World, n int, o Options,
+	work func(ctx context.Context, item int) (T, error),
+) ([]T, error) {
 	results := make([]T, 0, n) // of the items before the first of the round
 	for len(results) < n {
 		admission, err := w.Admit(ctx) // a replacement waits here
@@ -37,7 +39,8 @@ func Run[T any](ctx context.Context, w *pleach.World, n int, o Options, work fun
 			return nil, err
 		}
 		if len(admission.Joined) > 0 {
-			results, err = collective.Broadcast(ctx, w, admission.Root, results, restore(results, slices.Contains(admission.Joined, w.Rank())))
+			results, err = collective.Broadcast(ctx, w, admission.Root, results,
+				restore(results, slices.Contains(admission.Joined, w.Rank())))
 			if err != nil {
 				return nil, err
 			}
@@ -61,7 +64,9 @@ func restore[T any](results []T, isNew bool) collective.Option {
 }
 
 // round adds the results of the next items, of which each task has a batch.
-func round[T any](ctx context.Context, w *pleach.World, results []T, n, batch int, work func(context.Context, int) (T, error)) ([]T, error) {
+func round[T any](ctx context.Context, w *pleach.World, results []T, n, batch int,
+	work func(context.Context, int) (T, error),
+) ([]T, error) {
 	first := len(results)
 	batchOf := func(ctx context.Context, task int) (part []T, err error) {
 		for item := first + task*batch; item < min(n, first+(task+1)*batch); item++ {

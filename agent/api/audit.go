@@ -66,7 +66,8 @@ type auditCount struct{ all, failed int }
 
 func (a *audit) init(log *slog.Logger) {
 	a.log = log
-	a.events = retention.New(strings.ToLower(rand.Text()[:8]), retention.Limits{Messages: auditEvents, Bytes: auditEventBytes})
+	a.events = retention.New(strings.ToLower(rand.Text()[:8]),
+		retention.Limits{Messages: auditEvents, Bytes: auditEventBytes})
 	a.clients, a.counts = make(map[string]*logsuppress.Budget), make(map[Audit]*auditCount)
 }
 
@@ -87,7 +88,8 @@ func (a *audit) request(c *caller, action string, r *http.Request, err error) {
 // target is what a request changes.
 func target(r *http.Request) string {
 	q := r.URL.Query()
-	return cmp.Or(r.PathValue("key"), r.PathValue("name"), strings.TrimPrefix(q.Get("dir")+"/"+q.Get("name"), "/"), q.Get("topic"), q.Get("to"))
+	return cmp.Or(r.PathValue("key"), r.PathValue("name"), strings.TrimPrefix(q.Get("dir")+"/"+q.Get("name"), "/"),
+		q.Get("topic"), q.Get("to"))
 }
 
 func (a *audit) add(e Audit, err error) {

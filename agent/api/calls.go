@@ -10,7 +10,9 @@ const maxName = 200
 
 // post calls f with the body of a request of at most so many bytes, within its time, and writes what
 // f returns.
-func (s *Server) post(w http.ResponseWriter, r *http.Request, most int64, f func(ctx context.Context, body []byte) (any, error)) error {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, most int64,
+	f func(ctx context.Context, body []byte) (any, error),
+) error {
 	ctx, cancel, err := bounded(r)
 	if err != nil {
 		return err
@@ -46,7 +48,8 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if to == "" {
 		return badRequest("write the rank or the ID of a member: ?to=RANK or ?to=ID")
 	}
-	return s.post(w, r, MaxBody, func(ctx context.Context, body []byte) (any, error) { return s.agent.Send(ctx, to, body) })
+	return s.post(w, r, MaxBody,
+		func(ctx context.Context, body []byte) (any, error) { return s.agent.Send(ctx, to, body) })
 }
 
 // query asks all members, with the body as input.

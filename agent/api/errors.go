@@ -43,7 +43,8 @@ type NoSpaceError struct {
 }
 
 func (e *NoSpaceError) Error() string {
-	return fmt.Sprintf("no room for the file in %s: %d MiB are free, and %d MiB stay free for the agent", e.Dir, e.Free>>20, e.Spare>>20)
+	return fmt.Sprintf("no room for the file in %s: %d MiB are free, and %d MiB stay free for the agent", e.Dir,
+		e.Free>>20, e.Spare>>20)
 }
 
 // statusOf is the status of an error.
@@ -73,8 +74,10 @@ func statusOf(err error) int {
 		return http.StatusGatewayTimeout
 	case errors.Is(err, context.Canceled): // the client is gone
 		return http.StatusServiceUnavailable
-	case errors.Is(err, ErrNotMember), errors.Is(err, ErrNotInFleet), errors.Is(err, pleach.ErrNoQuorum), errors.Is(err, pleach.ErrEvicted),
-		errors.Is(err, pleach.ErrTooSlow), errors.Is(err, pleach.ErrClosed), errors.Is(err, pleach.ErrLeft), errors.As(err, &unconfirmed):
+	case errors.Is(err, ErrNotMember), errors.Is(err, ErrNotInFleet), errors.Is(err, pleach.ErrNoQuorum),
+		errors.Is(err, pleach.ErrEvicted),
+		errors.Is(err, pleach.ErrTooSlow), errors.Is(err, pleach.ErrClosed), errors.Is(err, pleach.ErrLeft),
+		errors.As(err, &unconfirmed):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

@@ -41,7 +41,10 @@ const (
 // that goes away ends it.
 func (s *Server) files(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	u := Upload{Dir: q.Get("dir"), Name: q.Get("name"), Mode: defaultMode, Fleet: q.Get("fleet") == "true", Size: r.ContentLength, Content: r.Body}
+	u := Upload{
+		Dir: q.Get("dir"), Name: q.Get("name"), Mode: defaultMode, Fleet: q.Get("fleet") == "true",
+		Size: r.ContentLength, Content: r.Body,
+	}
 	if u.Name == "" || u.Dir == "" {
 		return badRequest("write the name of the file and the directory that it goes to: ?name=FILE&dir=DIRECTORY")
 	}

@@ -68,7 +68,10 @@ const (
 )
 
 // RefusalReasons are all of them.
-var RefusalReasons = []string{reasonConnections, reasonCalls, reasonStreams, reasonUploads, reasonBytes, reasonScrapes, reasonRights}
+var RefusalReasons = []string{
+	reasonConnections, reasonCalls, reasonStreams, reasonUploads, reasonBytes, reasonScrapes,
+	reasonRights,
+}
 
 // limits is what is in use, and how often something was refused.
 type limits struct {
@@ -104,12 +107,16 @@ func (l *limits) Refused(reason string) uint64 { return l.refused[reason].Load()
 // busy refuses a request for now.
 func (l *limits) busy(reason string) error {
 	l.count(reason)()
-	return &statusError{http.StatusTooManyRequests, fmt.Errorf("too many %s at a time: try again in a second (Retry-After); the metric pleach_agent_api_refused_total counts this", reason)}
+	return &statusError{
+		http.StatusTooManyRequests,
+		fmt.Errorf("too many %s at a time: try again in a second (Retry-After); the metric pleach_agent_api_refused_total counts this", reason),
+	}
 }
 
 // refusalText is the reply to a connection for which there is no room.
-var refusalText = []byte("HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
-	`{"error":"too many connections at a time: close some, or try again in a second (Retry-After)"}` + "\n")
+var refusalText = []byte(
+	"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" +
+		`{"error":"too many connections at a time: close some, or try again in a second (Retry-After)"}` + "\n")
 
 // sourceOf is whom a request counts for.
 func sourceOf(r *http.Request) string {

@@ -41,9 +41,12 @@ func serveUnix(t *testing.T, s *Server) (dial func() net.Conn, c *http.Client) {
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	return dial, &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", path)
-	}}}
+	return dial, &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		},
+	}}
 }
 
 // answer is what a client gets for what it sends.
@@ -121,7 +124,8 @@ func TestBodiesInMemoryAreBounded(t *testing.T) {
 		t.Errorf("%d bytes are in use", n)
 	}
 	for _, target := range []string{"/v1/broadcast?topic=t", "/v1/send?to=b"} {
-		if r, err := client.Post("http://agent"+target, "", strings.NewReader("short")); err != nil || r.StatusCode != http.StatusOK {
+		if r, err := client.Post("http://agent"+target, "", strings.NewReader("short")); err != nil ||
+			r.StatusCode != http.StatusOK {
 			t.Errorf("%s with a short body: %v, %v", target, r, err)
 		}
 	}
@@ -137,7 +141,8 @@ func TestBodyWithoutLength(t *testing.T) {
 		t.Fatal(err)
 	}
 	for size, want := range map[int]int{9: 200, shortBody: 200, shortBody + 1: 200, MaxBody + 1: 413} {
-		response, err := client.Post("http://agent/v1/broadcast?topic=t", "", io.MultiReader(strings.NewReader("begin"), strings.NewReader(strings.Repeat("x", size-5))))
+		response, err := client.Post("http://agent/v1/broadcast?topic=t", "", io.MultiReader(strings.NewReader("begin"),
+			strings.NewReader(strings.Repeat("x", size-5))))
 		if err != nil {
 			if want == 200 {
 				t.Errorf("%d bytes: %v", size, err)
@@ -151,7 +156,8 @@ func TestBodyWithoutLength(t *testing.T) {
 		if want != 200 {
 			continue
 		}
-		if m, err := cursor.Next(t.Context()); err != nil || len(m.Message.Data) != size || !strings.HasPrefix(string(m.Message.Data), "begin") {
+		if m, err := cursor.Next(t.Context()); err != nil || len(m.Message.Data) != size ||
+			!strings.HasPrefix(string(m.Message.Data), "begin") {
 			t.Errorf("%d bytes: %v", size, err)
 		}
 	}
@@ -205,7 +211,10 @@ func TestOtherHostsAreRefused(t *testing.T) {
 	}
 	go func() { _ = s.ServeMetrics(t.Context(), l, nil, []string{"db1.example"}) }()
 	for _, address := range []string{"http://" + l.Addr().String(), serveTCP(t, s)} {
-		for host, want := range map[string]int{"": 200, "127.0.0.1": 200, "[::1]:9464": 200, "localhost:1": 200, "evil.example": 421, "evil.example:9464": 421, "127.0.0.1.evil.example": 421} {
+		for host, want := range map[string]int{
+			"": 200, "127.0.0.1": 200, "[::1]:9464": 200, "localhost:1": 200,
+			"evil.example": 421, "evil.example:9464": 421, "127.0.0.1.evil.example": 421,
+		} {
 			r, err := http.NewRequestWithContext(t.Context(), "GET", address+"/healthz", nil)
 			if err != nil {
 				t.Fatal(err)

@@ -129,7 +129,9 @@ type Token struct {
 }
 
 // withHandle calls f with the lock and the handle that a request names.
-func (s *Server) withHandle(w http.ResponseWriter, r *http.Request, f func(ctx context.Context, name string, h Handle) error) error {
+func (s *Server) withHandle(w http.ResponseWriter, r *http.Request,
+	f func(ctx context.Context, name string, h Handle) error,
+) error {
 	query := r.URL.Query()
 	h, err := ParseHandle(cmp.Or(query.Get("handle"), query.Get("token")))
 	if err != nil {

@@ -24,7 +24,10 @@ const (
 // with the ID of the last message that it has, as browsers do by themselves.
 func (s *Server) messages(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
-	filter := retention.Filter{ByTopic: query.Has("topic"), Topic: query.Get("topic"), Direct: query.Get("direct") == "true", Fleet: query.Get("fleet") == "true"}
+	filter := retention.Filter{
+		ByTopic: query.Has("topic"), Topic: query.Get("topic"),
+		Direct: query.Get("direct") == "true", Fleet: query.Get("fleet") == "true",
+	}
 	if filter.ByTopic && filter.Direct {
 		return badRequest("topic and direct: a message to one member has no topic")
 	}
@@ -72,7 +75,9 @@ func send(control *http.ResponseController, write func() error) error {
 // position returns the position at which a stream begins, and what writes its beginning: an ID
 // without an event for a subscriber that has none, so that it can come back before it has got
 // anything, and the last message of the topic if it asks for that and another agent has it.
-func (s *Server) position(r *http.Request, log *retention.Log, filter retention.Filter) (*retention.Cursor, func(http.ResponseWriter) error, error) {
+func (s *Server) position(r *http.Request, log *retention.Log,
+	filter retention.Filter,
+) (*retention.Cursor, func(http.ResponseWriter) error, error) {
 	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	if after != "" {
 		cursor, err := log.Subscribe(filter, after)
@@ -102,7 +107,9 @@ func encodeID(w io.Writer, c *retention.Cursor) error {
 }
 
 // writeEvent waits for the next event and writes it.
-func (s *Server) writeEvent(ctx context.Context, w http.ResponseWriter, control *http.ResponseController, c *retention.Cursor, ofGroup bool) error {
+func (s *Server) writeEvent(ctx context.Context, w http.ResponseWriter, control *http.ResponseController,
+	c *retention.Cursor, ofGroup bool,
+) error {
 	timed, cancel := context.WithTimeout(ctx, keepAlive)
 	defer cancel()
 	event, err := c.Next(timed)

@@ -98,7 +98,8 @@ func TestRoutesAreDescribed(t *testing.T) {
 		if r.right == 0 || r.kind == 0 {
 			t.Errorf("%s %s has no right, or no kind", r.method, r.path)
 		}
-		served = append(served, fmt.Sprint(strings.ToLower(r.method), " ", strings.Replace(r.path, "...}", "}", 1), " ", r.right))
+		served = append(served, fmt.Sprint(strings.ToLower(r.method), " ", strings.Replace(r.path, "...}", "}", 1), " ",
+			r.right))
 	}
 	for path, operations := range readDescription(t).Paths {
 		for method, o := range operations {
@@ -125,7 +126,10 @@ func TestCheckComplains(t *testing.T) {
 		{map[string]any{"view": 1.0, "stable": true}, ".members is missing"},
 		{map[string]any{"view": 1.5, "stable": true, "members": []any{}}, ".view is 1.5, not of type integer []"},
 		{map[string]any{"view": 1.0, "stable": true, "members": []any{}, "x": 1.0}, ".x is not described"},
-		{map[string]any{"view": 1.0, "stable": true, "members": []any{map[string]any{"rank": 1.0}}}, ".members[0].id is missing"},
+		{
+			map[string]any{"view": 1.0, "stable": true, "members": []any{map[string]any{"rank": 1.0}}},
+			".members[0].id is missing",
+		},
 	} {
 		if got := strings.Join(d.check(ref, "", c.value), "; "); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

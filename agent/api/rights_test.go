@@ -39,7 +39,8 @@ func as(user int, token, method, target string) *http.Request {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	if user >= 0 {
-		r = r.WithContext(limit.WithConn(r.Context(), &limit.Conn{Peer: limit.Peer{UID: user, Groups: []int{100}, Known: true}}))
+		r = r.WithContext(limit.WithConn(r.Context(),
+			&limit.Conn{Peer: limit.Peer{UID: user, Groups: []int{100}, Known: true}}))
 	}
 	return r
 }
@@ -76,7 +77,8 @@ func TestRights(t *testing.T) {
 			if got := status(s.socketHandler(), as(5000+i, "", r.method, target)); (got != http.StatusForbidden) != want {
 				t.Errorf("%s %s for a user with the right %s: %d", r.method, r.path, right, got)
 			}
-			if got := status(tcp, as(-1, fmt.Sprintf("the-token-of-client-%d", i), r.method, target)); (got != http.StatusForbidden) != want {
+			if got := status(tcp, as(-1, fmt.Sprintf("the-token-of-client-%d", i), r.method,
+				target)); (got != http.StatusForbidden) != want {
 				t.Errorf("%s %s for a token with the right %s: %d", r.method, r.path, right, got)
 			}
 		}
@@ -137,7 +139,8 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%d lines: %s", n, log.String())
 		}
 		testutil.Advance(auditInterval)
-		if want := `who="user 0" from=socket action=send what="1000 requests in 10s" result=ok`; !strings.Contains(log.String(), want) {
+		if want := `who="user 0" from=socket action=send what="1000 requests in 10s" result=ok`; !strings.Contains(
+			log.String(), want) {
 			t.Errorf("no line %s in %s", want, log.String())
 		}
 		before := strings.Count(log.String(), "\n")

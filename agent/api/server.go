@@ -124,7 +124,8 @@ func (s *Server) SetRules(r *rights.Rules) { s.rules.Store(r) }
 // ServeSocket serves connections of a Unix socket until ctx ends: its file mode says which
 // users may use it, and the rules what they may do.
 func (s *Server) ServeSocket(ctx context.Context, l net.Listener) error {
-	return s.listen(ctx, limit.NewListener(l, limit.Connections(), refusalText, s.limits.count(reasonConnections)), nil, s.socketHandler())
+	return s.listen(ctx, limit.NewListener(l, limit.Connections(), refusalText, s.limits.count(reasonConnections)), nil,
+		s.socketHandler())
 }
 
 // ServeTCP serves connections that need a token until ctx ends.
@@ -180,7 +181,11 @@ func (s *Server) listen(ctx context.Context, l net.Listener, secure *tls.Config,
 func (s *Server) checkHost(names []string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if host := hostName(r.Host); !allowedHost(host, names) {
-			s.fail(w, r, &statusError{http.StatusMisdirectedRequest, fmt.Errorf("the request is for the host %q: use the IP address, or add the name to metrics-hosts of the agent", host)})
+			s.fail(w, r, &statusError{
+				http.StatusMisdirectedRequest,
+				fmt.Errorf("the request is for the host %q: use the IP address, or add the name to metrics-hosts of the agent",
+					host),
+			})
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -226,7 +231,10 @@ func (s *Server) serve(r *route, w http.ResponseWriter, q *http.Request) {
 func (s *Server) check(r *route, c *caller, q *http.Request) error {
 	if !c.rights.Has(r.right) {
 		s.limits.count(reasonRights)()
-		return &statusError{http.StatusForbidden, fmt.Errorf("%s does not have the right %s: the agent's rights-file gives it", c.who, r.right)}
+		return &statusError{
+			http.StatusForbidden,
+			fmt.Errorf("%s does not have the right %s: the agent's rights-file gives it", c.who, r.right),
+		}
 	}
 	if _, err := url.ParseQuery(q.URL.RawQuery); err != nil {
 		return badRequest("the query of the URL is wrong: %w: write %%3B for a semicolon", err)
@@ -302,7 +310,10 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request) {
 	if !ok && !s.public[pattern] {
 		s.limits.count(reasonRights)()
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		s.fail(w, r, &statusError{http.StatusUnauthorized, errors.New("the header Authorization: Bearer TOKEN is missing or wrong: the agent's token-file has the token")})
+		s.fail(w, r, &statusError{
+			http.StatusUnauthorized,
+			errors.New("the header Authorization: Bearer TOKEN is missing or wrong: the agent's token-file has the token"),
+		})
 		return
 	}
 	if ok {

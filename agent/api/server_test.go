@@ -80,13 +80,17 @@ func (f *fakeAgent) Copy(_ context.Context, u Upload, report func(transfer.Progr
 	if f.err == nil {
 		report(transfer.Progress{Sent: 1, Total: 2, Settled: 3, Members: 4})
 	}
-	r := transfer.Result{Name: u.Name, Dir: u.Dir, Members: []transfer.MemberResult{{Rank: 1, ID: "b", Outcome: transfer.Failed, Error: "full"}}}
+	r := transfer.Result{
+		Name: u.Name, Dir: u.Dir,
+		Members: []transfer.MemberResult{{Rank: 1, ID: "b", Outcome: transfer.Failed, Error: "full"}},
+	}
 	return r, f.err
 }
 
 func (f *fakeAgent) Members() (*Members, error) {
 	return &Members{View: 3, Slots: 2, Members: []Member{{
-		MemberRef: some, Address: "h:1", FailureDomain: "z", Incarnation: 2, Meta: "x=1", State: Suspected, Since: moment, SuspectedSince: moment, Cause: "silent",
+		MemberRef: some, Address: "h:1", FailureDomain: "z", Incarnation: 2, Meta: "x=1", State: Suspected, Since: moment,
+		SuspectedSince: moment, Cause: "silent",
 	}}}, f.err
 }
 
@@ -141,7 +145,8 @@ func (f *fakeAgent) Messages() *retention.Log { return f.log }
 
 func newFake() *fakeAgent {
 	return &fakeAgent{
-		log: retention.New("e", retention.Limits{Messages: 2, Bytes: 1 << 20}), events: retention.New("g", retention.Limits{Messages: 2, Bytes: 1 << 20}),
+		log:    retention.New("e", retention.Limits{Messages: 2, Bytes: 1 << 20}),
+		events: retention.New("g", retention.Limits{Messages: 2, Bytes: 1 << 20}),
 	}
 }
 
@@ -159,7 +164,11 @@ func request(s *Server, method, target, body string) *httptest.ResponseRecorder 
 func (s *Server) handler() http.Handler { return s.inTime(s.socketHandler()) }
 
 // parameters are what a route needs.
-var parameters = map[string]string{"/v1/send": "?to=b", "/v1/query": "?name=ping", "/v1/broadcast": "?topic=t&wait=stable", filesPath: "?dir=d&name=n&mode=640&rate=1000", locksPath: "?token=1", "/v1/shards/{name}": "?partitions=1"}
+var parameters = map[string]string{
+	"/v1/send": "?to=b", "/v1/query": "?name=ping",
+	"/v1/broadcast": "?topic=t&wait=stable", filesPath: "?dir=d&name=n&mode=640&rate=1000", locksPath: "?token=1",
+	"/v1/shards/{name}": "?partitions=1",
+}
 
 // Every JSON reply, and every error, is as it is described.
 func TestRepliesAreAsDescribed(t *testing.T) {
@@ -169,7 +178,8 @@ func TestRepliesAreAsDescribed(t *testing.T) {
 		f.err = failing
 		s := newTestServer(f)
 		for _, r := range routes {
-			if r.path == "/v1/messages" || r.path == "/v1/events" || r.path == "/v1/watch" || r.path == "/metrics" || r.method == "GET" && r.path == "/v1/shards/{name}" {
+			if r.path == "/v1/messages" || r.path == "/v1/events" || r.path == "/v1/watch" || r.path == "/metrics" ||
+				r.method == "GET" && r.path == "/v1/shards/{name}" {
 				continue // see TestEvents, TestWatchIsAStream, TestShardsAreAsDescribed, and TestAgents of package agent
 			}
 			status := "200"
@@ -186,7 +196,8 @@ func TestRepliesAreAsDescribed(t *testing.T) {
 			if kind != "application/json" {
 				continue
 			}
-			content := d.Paths[strings.Replace(r.path, "...}", "}", 1)][strings.ToLower(r.method)].Responses[status].Content["application/json"].Schema
+			content := d.Paths[strings.Replace(r.path,
+				"...}", "}", 1)][strings.ToLower(r.method)].Responses[status].Content["application/json"].Schema
 			if status == "default" {
 				content = schema{Ref: "#/components/schemas/Error"}
 			}
@@ -244,7 +255,10 @@ func TestStatusOfErrors(t *testing.T) {
 		{&pleach.QuorumError{}, "/v1/broadcast", "", 503},
 		{&pleach.TopicError{}, "/v1/broadcast", "", 400},
 		{&pleach.UnstableError{Unanswered: []int{3}, Err: context.DeadlineExceeded}, "/v1/broadcast?wait=stable", "", 504},
-		{&pleach.UnconfirmedError{Memberships: []pleach.Unconfirmed{{First: 1, Last: 2}}}, "/v1/broadcast?wait=stable", "", 503},
+		{
+			&pleach.UnconfirmedError{Memberships: []pleach.Unconfirmed{{First: 1, Last: 2}}}, "/v1/broadcast?wait=stable",
+			"", 503,
+		},
 		{errors.New("other"), "/v1/broadcast", "", 500},
 	} {
 		f.err = c.err
@@ -269,7 +283,8 @@ func TestRequestsAreLimited(t *testing.T) {
 		go func() { done <- request(s, "POST", "/v1/send?to=b", "").Code }()
 	}
 	testutil.Eventually(t, "four calls", func() bool { return s.limits.calls.Used() == 4 })
-	if w := request(s, "POST", "/v1/send?to=b", ""); w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "too many calls") {
+	if w := request(s, "POST", "/v1/send?to=b", ""); w.Code != http.StatusTooManyRequests ||
+		w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "too many calls") {
 		t.Errorf("got %d, %s", w.Code, w.Body)
 	}
 	if w := request(s, "GET", "/v1/status", ""); w.Code != http.StatusOK {
@@ -312,7 +327,10 @@ func TestEvents(t *testing.T) {
 	}
 	f.log.Add(retention.Message{Gap: "rejoined", Time: moment})
 	d := readDescription(t)
-	for _, response := range []*http.Response{get("?topic=t&after=e-1-1", ""), get("?topic=t", "e-1-1"), get("?topic=t&after=0", "e-1-1")} {
+	for _, response := range []*http.Response{
+		get("?topic=t&after=e-1-1", ""), get("?topic=t", "e-1-1"),
+		get("?topic=t&after=0", "e-1-1"),
+	} {
 		lines := bufio.NewScanner(response.Body)
 		for _, want := range []string{
 			"id: e-2-2", "event: missed", `data: {"count":1}`, "",
@@ -366,7 +384,8 @@ func TestGroupEvents(t *testing.T) {
 			t.Fatalf("got %q, want %q", lines.Text(), want)
 		}
 	}
-	for _, c := range readDescription(t).check(&schema{Ref: "/Event"}, "Event", decoded(t, []byte(strings.TrimPrefix(lines.Text(), "data: ")))) {
+	for _, c := range readDescription(t).check(&schema{Ref: "/Event"},
+		"Event", decoded(t, []byte(strings.TrimPrefix(lines.Text(), "data: ")))) {
 		t.Error(c)
 	}
 }
@@ -398,7 +417,8 @@ func TestPublicRoutes(t *testing.T) {
 	address := serveTCP(t, s)
 	for path, want := range map[string]int{
 		"/healthz": 200, "/ui/": 302, "/ui/x": 302, "/ui": 307, "/v1/tree": 401, "/": 401, "/none": 401,
-		"/ui/../v1/tree": 401, "/ui//../v1/tree": 401, "/healthz/../v1/tree": 401, "/ui/%2e%2e/v1/tree": 302, // that stays below /ui/
+		// that stays below /ui/
+		"/ui/../v1/tree": 401, "/ui//../v1/tree": 401, "/healthz/../v1/tree": 401, "/ui/%2e%2e/v1/tree": 302,
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), "GET", address, nil)
 		if err != nil {

@@ -41,7 +41,8 @@ func (f *fakeAgent) Delete(context.Context, string, uint64) (*Changed, error) {
 func (f *fakeAgent) Watch(context.Context, kv.Watch) (func(context.Context) iter.Seq[Change], error) {
 	return func(ctx context.Context) iter.Seq[Change] {
 		return func(yield func(Change) bool) {
-			_ = yield(Change{Entry: Entry{"k", 1, NewPayload([]byte("v"))}}) && yield(Change{Entry: Entry{Key: "k", Version: 1}, Deleted: true})
+			_ = yield(Change{Entry: Entry{"k", 1, NewPayload([]byte("v"))}}) &&
+				yield(Change{Entry: Entry{Key: "k", Version: 1}, Deleted: true})
 			<-ctx.Done()
 		}
 	}, f.err
@@ -103,7 +104,8 @@ func TestNewShardsAreAwaited(t *testing.T) {
 			t.Errorf("%s: %d after %d looks, want %d: %s", target, w.Code, a.looks, want, w.Body)
 		}
 	}
-	w := request(newTestServer(newFake()), "PUT", "/v1/shards/s?partitions=4000&wait=true&timeout=50ms", "") // they never get all owners
+	// they never get all owners
+	w := request(newTestServer(newFake()), "PUT", "/v1/shards/s?partitions=4000&wait=true&timeout=50ms", "")
 	if w.Code != http.StatusGatewayTimeout {
 		t.Errorf("without owners: %d: %s", w.Code, w.Body)
 	}

@@ -90,12 +90,18 @@ func NewFill(p *Positions, until uint64, limits retention.Limits) *Fill {
 	if !ok {
 		return nil
 	}
-	f := &Fill{limits: limits, had: make(map[Stream]uint64), total: make(map[Stream]uint64), got: make(map[Stream]map[uint64]retention.Message)}
+	f := &Fill{
+		limits: limits, had: make(map[Stream]uint64), total: make(map[Stream]uint64),
+		got: make(map[Stream]map[uint64]retention.Message),
+	}
 	for _, c := range p.counts(last.Number, until) {
 		f.had[c.Stream] = c.Count
 	}
 	f.others = last.Members - 1
-	f.request = Request{Views: p.views[max(0, len(p.views)-toldViews):], From: last.Number, Until: until, Messages: limits.Messages, Bytes: limits.Bytes}
+	f.request = Request{
+		Views: p.views[max(0, len(p.views)-toldViews):], From: last.Number, Until: until,
+		Messages: limits.Messages, Bytes: limits.Bytes,
+	}
 	return f
 }
 

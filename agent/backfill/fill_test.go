@@ -142,10 +142,11 @@ func (g *group) comeBack(t *rapid.T, i int) {
 func (a *agent) answer(r *Request) *Reply {
 	reply := a.positions.Reply(r)
 	if reply.Known {
-		reply.Next = a.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(), func(m *retention.Message) bool {
-			reply.Coded = append(reply.Coded, m.Append(nil))
-			return len(reply.Coded) < 2
-		})
+		reply.Next = a.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(),
+			func(m *retention.Message) bool {
+				reply.Coded = append(reply.Coded, m.Append(nil))
+				return len(reply.Coded) < 2
+			})
 	}
 	return reply
 }

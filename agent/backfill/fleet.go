@@ -67,7 +67,8 @@ func (r *FleetRequest) Wants(reply *FleetReply) func(*retention.Message) bool {
 		holes[h.Origin] = append(holes[h.Origin], h)
 	}
 	return func(m *retention.Message) bool {
-		return m.Fleet && m.Incarnation > 0 && slices.ContainsFunc(holes[SentOf(m).Origin], func(h Hole) bool { return m.Index >= h.First && m.Index <= h.Last })
+		return m.Fleet && m.Incarnation > 0 &&
+			slices.ContainsFunc(holes[SentOf(m).Origin], func(h Hole) bool { return m.Index >= h.First && m.Index <= h.Last })
 	}
 }
 

@@ -61,7 +61,10 @@ func (a *zoned) origin() Origin { return Origin{a.zone, a.id, a.start} }
 func (f *simFleet) send(t *rapid.T, from *zoned) {
 	o := from.origin()
 	f.sent[o]++
-	m := retention.Message{From: -1, Fleet: true, Zone: o.Zone, FromID: o.ID, Incarnation: o.Incarnation, Index: f.sent[o], Time: time.Unix(int64(f.sent[o]), 0)}
+	m := retention.Message{
+		From: -1, Fleet: true, Zone: o.Zone, FromID: o.ID, Incarnation: o.Incarnation, Index: f.sent[o],
+		Time: time.Unix(int64(f.sent[o]), 0),
+	}
 	for _, a := range f.agents {
 		if a.alive {
 			a.waiting = append(a.waiting, m)
@@ -165,9 +168,12 @@ func (f *simFleet) fill(t *rapid.T, a *zoned, fill *FleetFill) {
 		a.take(m)
 	}
 	a.origins.Filled(r)
-	if !failed && !fill.request.Beyond && a.limits.Messages > len(r.Messages) { // else one that was asked may have got more since
+	if !failed && !fill.request.Beyond && a.limits.Messages > len(r.Messages) {
+		// else one that was asked may have got more since
 		for _, zone := range []string{a.zone, other} {
-			if r.Missing > 0 && len(f.alive(zone)) > 0 && !slices.ContainsFunc(asked, func(b *zoned) bool { return b.zone == zone }) && !slices.Equal(f.alive(zone), []*zoned{a}) {
+			if r.Missing > 0 && len(f.alive(zone)) > 0 &&
+				!slices.ContainsFunc(asked, func(b *zoned) bool { return b.zone == zone }) &&
+				!slices.Equal(f.alive(zone), []*zoned{a}) {
 				t.Fatalf("%s lacks messages, and has asked nobody in zone %s", a.id, zone)
 			}
 		}
@@ -201,10 +207,11 @@ func (f *simFleet) answer(t *rapid.T, a *zoned, fill *FleetFill) {
 	if r.Log != reply.Log {
 		r.After = 0
 	}
-	reply.Next = a.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(reply), func(m *retention.Message) bool {
-		reply.Coded = append(reply.Coded, m.Append(nil))
-		return len(reply.Coded) < 2
-	})
+	reply.Next = a.log.Select(r.After, retention.Limits{Messages: r.Messages, Bytes: r.Bytes}, r.Wants(reply),
+		func(m *retention.Message) bool {
+			reply.Coded = append(reply.Coded, m.Append(nil))
+			return len(reply.Coded) < 2
+		})
 	fill.Answer(reply)
 }
 

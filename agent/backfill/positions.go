@@ -79,7 +79,8 @@ func (p *Positions) counts(from, until uint64) (counts []Count) {
 			counts = append(counts, Count{Stream{view, rank}, n})
 		}
 	}
-	slices.SortFunc(counts, func(a, b Count) int { return cmp.Or(cmp.Compare(a.View, b.View), cmp.Compare(a.Rank, b.Rank)) })
+	slices.SortFunc(counts,
+		func(a, b Count) int { return cmp.Or(cmp.Compare(a.View, b.View), cmp.Compare(a.Rank, b.Rank)) })
 	return counts
 }
 

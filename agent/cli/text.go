@@ -17,7 +17,10 @@ func Count(n int, thing string) string {
 // Printable makes sure that what others have sent does nothing to a terminal.
 func Printable(text string) string {
 	quoted := fmt.Sprintf("%+q", text)
-	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\uFFFD' }) {
+	if strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 ||
+			r == '\uFFFD'
+	}) {
 		return quoted
 	}
 	return text

@@ -64,7 +64,10 @@ func (v Build) write(w io.Writer, command string, asJSON bool) error {
 }
 
 func readVersion() Build {
-	v := Build{Version: release, Commit: commit, Protocol: int(wire.Newest()), MinProtocol: wire.MinVersion, Go: "of unknown version"}
+	v := Build{
+		Version: release, Commit: commit, Protocol: int(wire.Newest()), MinProtocol: wire.MinVersion,
+		Go: "of unknown version",
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		v.Version = cmp.Or(v.Version, info.Main.Version)
 		v.Go = info.GoVersion

@@ -34,7 +34,10 @@ func Socket(path string) *Client {
 
 // TCP returns the client of the agent at a loopback address, with its token.
 func TCP(address, token string) *Client {
-	return &Client{http: &http.Client{Transport: &http.Transport{}}, base: "http://" + address, token: token, where: address}
+	return &Client{
+		http: &http.Client{Transport: &http.Transport{}}, base: "http://" + address, token: token,
+		where: address,
+	}
 }
 
 // NoAgentError is returned when no agent answers.
@@ -62,7 +65,9 @@ func (e *RefusedError) Error() string { return e.Reply.Error }
 const maxReply = 256 << 20
 
 // Broadcast sends to all members.
-func (c *Client) Broadcast(ctx context.Context, topic string, data []byte, stable bool, timeout time.Duration) (r api.Receipt, err error) {
+func (c *Client) Broadcast(ctx context.Context, topic string, data []byte, stable bool,
+	timeout time.Duration,
+) (r api.Receipt, err error) {
 	query := withTimeout(timeout)
 	query.Set("topic", topic)
 	if stable {
@@ -74,7 +79,9 @@ func (c *Client) Broadcast(ctx context.Context, topic string, data []byte, stabl
 
 // BroadcastFleet sends to all members of all zones. If stable is true, it waits until every member of
 // the agent's zone has the message.
-func (c *Client) BroadcastFleet(ctx context.Context, topic string, data []byte, stable bool, timeout time.Duration) (r api.Receipt, err error) {
+func (c *Client) BroadcastFleet(ctx context.Context, topic string, data []byte, stable bool,
+	timeout time.Duration,
+) (r api.Receipt, err error) {
 	query := withTimeout(timeout)
 	query.Set("topic", topic)
 	query.Set("fleet", "true")
@@ -94,7 +101,9 @@ func (c *Client) Send(ctx context.Context, to string, data []byte, timeout time.
 }
 
 // Query asks all members, of the fleet or of the agent's group.
-func (c *Client) Query(ctx context.Context, name string, data []byte, fleet bool, timeout time.Duration) (a api.Answers, err error) {
+func (c *Client) Query(ctx context.Context, name string, data []byte, fleet bool,
+	timeout time.Duration,
+) (a api.Answers, err error) {
 	query := withTimeout(timeout)
 	query.Set("name", name)
 	if fleet {
@@ -161,7 +170,9 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 }
 
 // do makes a request that succeeds.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, header http.Header) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader,
+	header http.Header,
+) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path+"?"+query.Encode(), body)
 	if err != nil {
 		return nil, err

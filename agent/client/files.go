@@ -15,7 +15,9 @@ import (
 
 // Copy sends a file to a directory of every member. Report is called from time to time, after
 // the agent has the file. The result is there after an error, too, if the agent has told it.
-func (c *Client) Copy(ctx context.Context, u api.Upload, report func(transfer.Progress)) (r transfer.Result, err error) {
+func (c *Client) Copy(ctx context.Context, u api.Upload,
+	report func(transfer.Progress),
+) (r transfer.Result, err error) {
 	query := url.Values{"dir": {u.Dir}, "name": {u.Name}, "mode": {strconv.FormatUint(uint64(u.Mode.Perm()), 8)}}
 	if u.Rate > 0 {
 		query.Set("rate", strconv.FormatInt(u.Rate, 10))

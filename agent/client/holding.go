@@ -41,7 +41,10 @@ func (c *Client) Hold(ctx context.Context, r LockRequest) (*Holding, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Holding{Lock: lock, client: c, ttl: r.TTL, ending: make(chan struct{}), lost: make(chan struct{}), renewed: make(chan struct{}, 1), done: make(chan struct{})}
+	h := &Holding{
+		Lock: lock, client: c, ttl: r.TTL, ending: make(chan struct{}), lost: make(chan struct{}),
+		renewed: make(chan struct{}, 1), done: make(chan struct{}),
+	}
 	began := time.Now() // before any other process can see the renewal
 	if err := c.Renew(ctx, &h.Lock, h.ttl); err != nil {
 		return nil, errors.Join(err, h.unlock())

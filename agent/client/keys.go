@@ -39,13 +39,17 @@ func (c *Client) List(ctx context.Context, prefix string, timeout time.Duration)
 }
 
 // Put gives a key a value, if it has the version.
-func (c *Client) Put(ctx context.Context, key string, value []byte, version *uint64, timeout time.Duration) (r api.Changed, err error) {
+func (c *Client) Put(ctx context.Context, key string, value []byte, version *uint64,
+	timeout time.Duration,
+) (r api.Changed, err error) {
 	err = c.call(ctx, http.MethodPut, keyPath(key), withVersion(withTimeout(timeout), version), value, &r)
 	return r, err
 }
 
 // Delete removes a key, if it has the version.
-func (c *Client) Delete(ctx context.Context, key string, version *uint64, timeout time.Duration) (r api.Changed, err error) {
+func (c *Client) Delete(ctx context.Context, key string, version *uint64,
+	timeout time.Duration,
+) (r api.Changed, err error) {
 	err = c.call(ctx, http.MethodDelete, keyPath(key), withVersion(withTimeout(timeout), version), nil, &r)
 	return r, err
 }

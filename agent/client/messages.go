@@ -138,7 +138,8 @@ func (e *Event) decode(name, data string) error {
 	case api.EventGap:
 		e.Gap = new(api.Gap)
 		into = e.Gap
-	case api.EventJoin, api.EventLeave, api.EventFailed, api.EventUpdate, api.EventQuorumLost, api.EventQuorumRegained, api.EventKeysEmpty:
+	case api.EventJoin, api.EventLeave, api.EventFailed, api.EventUpdate, api.EventQuorumLost, api.EventQuorumRegained,
+		api.EventKeysEmpty:
 		e.Group = new(api.Event)
 		into = e.Group
 	default:

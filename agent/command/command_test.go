@@ -21,7 +21,8 @@ func TestRun(t *testing.T) {
 	if err == nil || !strings.HasSuffix(err.Error(), "exit status 3: last") {
 		t.Errorf("got %v", err)
 	}
-	if _, err = Shell("exec head -c 2000000 /dev/zero").Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "output is longer") {
+	if _, err = Shell("exec head -c 2000000 /dev/zero").Run(t.Context(), nil); err == nil ||
+		!strings.Contains(err.Error(), "output is longer") {
 		t.Errorf("got %v", err)
 	}
 }

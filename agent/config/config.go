@@ -99,7 +99,10 @@ const AllTopics = "*"
 const ReservedTopics = "pleach/"
 
 // Events are the events of a group that handlers are run for.
-var Events = []string{"member-join", "member-leave", "member-failed", "member-update", "quorum-lost", "quorum-regained", "keys-empty"}
+var Events = []string{
+	"member-join", "member-leave", "member-failed", "member-update", "quorum-lost", "quorum-regained",
+	"keys-empty",
+}
 
 // Defaults of settings that are zero.
 const (

@@ -35,12 +35,16 @@ handlers:
 
 // A flag counts before the environment, which counts before the file.
 func TestLoad(t *testing.T) {
-	c, err := Load(write(t, whole), []string{"PLEACH_GROUP=env", "PLEACH_LISTEN=10.0.0.2:1", "PLEACH_TAGS=role=back, x=1", "OTHER=1"},
+	c, err := Load(write(t, whole), []string{
+		"PLEACH_GROUP=env", "PLEACH_LISTEN=10.0.0.2:1", "PLEACH_TAGS=role=back, x=1",
+		"OTHER=1",
+	},
 		map[string]string{"listen": "10.0.0.3:1", "expect": "5"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Group != "env" || c.Listen != "10.0.0.3:1" || c.Expect != 5 || c.RetainMessages != 10 || c.RetainBytes == 0 || c.Socket == "" {
+	if c.Group != "env" || c.Listen != "10.0.0.3:1" || c.Expect != 5 || c.RetainMessages != 10 || c.RetainBytes == 0 ||
+		c.Socket == "" {
 		t.Errorf("got %+v", c)
 	}
 	if len(c.Seeds) != 3 || c.Seeds[2] != "exec:peers a,b" {
@@ -92,7 +96,10 @@ func TestLoadRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
-	for setting, want := range map[string]string{"expect": "--expect: \"x\" is not a number", "tags": "--tags: \"x\" is not a tag"} {
+	for setting, want := range map[string]string{
+		"expect": "--expect: \"x\" is not a number",
+		"tags":   "--tags: \"x\" is not a tag",
+	} {
 		if _, err := Load("", nil, map[string]string{setting: "x"}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v", setting, err)
 		}
@@ -127,23 +134,28 @@ func TestKept(t *testing.T) {
 
 // A file and flags say the same of a fleet. The seeds of the own zone are those of the group.
 func TestFleetSettings(t *testing.T) {
-	byFile, err := Load(write(t, "group: shop\nzone: fra\nzones: {fra: [\"h:1\"], iad: [\"i:1\", \"i:2\"]}\npatience: 5s\nbackbone-listen: \":7001\"\n"), nil, nil)
+	byFile, err := Load(write(t,
+		"group: shop\nzone: fra\nzones: {fra: [\"h:1\"], iad: [\"i:1\", \"i:2\"]}\npatience: 5s\nbackbone-listen: \":7001\"\n"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byFlags, err := Load("", []string{"PLEACH_GROUP=shop", "PLEACH_ZONE=fra"}, map[string]string{"zones": "fra=h:1,iad=i:1,iad=i:2", "patience": "5s", "backbone-listen": ":7001"})
+	byFlags, err := Load("", []string{"PLEACH_GROUP=shop", "PLEACH_ZONE=fra"},
+		map[string]string{"zones": "fra=h:1,iad=i:1,iad=i:2", "patience": "5s", "backbone-listen": ":7001"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*Config{byFile, byFlags} {
-		if c.GroupName() != "shop/fra" || !slices.Equal(c.Seeds, []string{"h:1"}) || !slices.Equal(c.Zones["iad"], []string{"i:1", "i:2"}) || c.Patience != 5*time.Second || c.BackboneListen != ":7001" {
+		if c.GroupName() != "shop/fra" || !slices.Equal(c.Seeds, []string{"h:1"}) ||
+			!slices.Equal(c.Zones["iad"], []string{"i:1", "i:2"}) || c.Patience != 5*time.Second || c.BackboneListen != ":7001" {
 			t.Errorf("%+v", c)
 		}
 	}
 	for text, want := range map[string]string{
-		"patience: 5s": "no effect without zone", "zone: a/b": "not the name of a zone", "zone: a\nzones: {b: [c]}": "is not a seed",
-		"metrics-listen: x": "write host:port", "metrics-tls-cert: x": "belong together",
-		"handlers: [{event: member-fail, run: x}]": "write one of member-join", "handlers: [{event: member-join, on: x, run: x}]": "write on: TOPIC",
+		"patience: 5s": "no effect without zone", "zone: a/b": "not the name of a zone",
+		"zone: a\nzones: {b: [c]}": "is not a seed",
+		"metrics-listen: x":        "write host:port", "metrics-tls-cert: x": "belong together",
+		"handlers: [{event: member-fail, run: x}]":        "write one of member-join",
+		"handlers: [{event: member-join, on: x, run: x}]": "write on: TOPIC",
 	} {
 		if _, err := Load(write(t, text), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

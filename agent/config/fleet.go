@@ -30,7 +30,8 @@ type Fleet struct {
 // check refuses settings that have no effect, and names that flags could not have.
 func (f *Fleet) check() error {
 	if f.Zone == "" {
-		if len(f.Zones) > 0 || f.BackboneListen != "" || f.BackboneAdvertise != "" || f.Delegates != 0 || f.KeepBytes != 0 || f.Patience != 0 {
+		if len(f.Zones) > 0 || f.BackboneListen != "" || f.BackboneAdvertise != "" || f.Delegates != 0 || f.KeepBytes != 0 ||
+			f.Patience != 0 {
 			return errors.New("zones, backbone-listen, backbone-advertise, delegates, keep-bytes and patience have no effect without zone: write the zone of this agent")
 		}
 		return nil
@@ -52,7 +53,8 @@ func (f *Fleet) check() error {
 }
 
 func checkZone(zone string) error {
-	if zone == "" || !utf8.ValidString(zone) || strings.ContainsAny(zone, "=/,") || strings.ContainsFunc(zone, func(r rune) bool { return r <= ' ' }) {
+	if zone == "" || !utf8.ValidString(zone) || strings.ContainsAny(zone, "=/,") ||
+		strings.ContainsFunc(zone, func(r rune) bool { return r <= ' ' }) {
 		return fmt.Errorf("%q is not the name of a zone: write one in UTF-8 without spaces, =, / and commas", zone)
 	}
 	return nil
@@ -62,7 +64,8 @@ func checkZone(zone string) error {
 func (c *Config) FleetConfig(group pleach.Config) fleet.Config {
 	group.Group, group.OnMessage, group.OnView = "", nil, nil
 	return fleet.Config{
-		Name: c.Group, Zone: c.Zone, Group: group, Delegates: c.Delegates, KeepBytes: c.KeepBytes, Patience: c.Patience, Echo: true,
+		Name: c.Group, Zone: c.Zone, Group: group, Delegates: c.Delegates, KeepBytes: c.KeepBytes, Patience: c.Patience,
+		Echo:     true,
 		Backbone: pleach.Config{Listen: c.BackboneListen, Advertise: c.BackboneAdvertise},
 	}
 }

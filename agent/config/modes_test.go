@@ -28,7 +28,8 @@ func TestModesOfFiles(t *testing.T) {
 	if err := os.Chmod(file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.TLS(); err == nil || !strings.Contains(err.Error(), "metrics-tls-key") || !strings.Contains(err.Error(), "0644") {
+	if _, err := m.TLS(); err == nil || !strings.Contains(err.Error(), "metrics-tls-key") ||
+		!strings.Contains(err.Error(), "0644") {
 		t.Errorf("a key of metrics with mode 0644: %v", err)
 	}
 }

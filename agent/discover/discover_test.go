@@ -36,14 +36,19 @@ func TestResolve(t *testing.T) {
 	}{
 		{[]string{"b:1", "a:1", "b:1"}, []string{"a:1", "b:1"}, ""},
 		{[]string{"dns:all.example:7000"}, []string{"10.0.0.1:7000", "10.0.0.2:7000", "[fd00::1]:7000"}, ""},
-		{[]string{"dns:_web._tcp.example", "x:1"}, []string{"10.0.0.9:7001", "x:1"}, "seed dns:_web._tcp.example: no such host"},
+		{
+			[]string{"dns:_web._tcp.example", "x:1"},
+			[]string{"10.0.0.9:7001", "x:1"},
+			"seed dns:_web._tcp.example: no such host",
+		},
 		{[]string{"dns:none.example:1", "x:1"}, []string{"x:1"}, "seed dns:none.example:1: no such host"},
 		{[]string{"exec:printf 'h:1\\n# note\\n\\ni:2\\n'"}, []string{"h:1", "i:2"}, ""},
 		{[]string{"exec:echo h"}, nil, `"h" is not a seed`},
 		{[]string{"exec:exit 1"}, nil, "exit status 1"},
 	} {
 		got, err := Resolve(t.Context(), names, c.seeds)
-		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+		if !slices.Equal(got, c.want) || (err == nil) != (c.err == "") || err != nil &&
+			!strings.Contains(err.Error(), c.err) {
 			t.Errorf("%v: got %v, %v, want %v, %q", c.seeds, got, err, c.want, c.err)
 		}
 	}

@@ -60,7 +60,8 @@ func TestDamage(t *testing.T) {
 		var b []byte
 		var want []string
 		for range rapid.IntRange(0, 8).Draw(t, "records") {
-			r := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")}, rapid.SampledFrom([]int{0, 1, 50, blockSize - headSize, blockSize, 3 * blockSize}).Draw(t, "size"))
+			r := bytes.Repeat([]byte{rapid.Byte().Draw(t, "byte")},
+				rapid.SampledFrom([]int{0, 1, 50, blockSize - headSize, blockSize, 3 * blockSize}).Draw(t, "size"))
 			b, want = appendRecord(b, int64(len(b)), r), append(want, string(r))
 		}
 		got, valid := records(b)

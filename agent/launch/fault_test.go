@@ -77,7 +77,10 @@ func TestScheduleIsInOrder(t *testing.T) {
 
 // What is understood is bounded, and is written as it is read.
 func FuzzParseFault(f *testing.F) {
-	for _, text := range []string{"3@2s", "3@2s+500ms", "@", "3@1h2m3.4s", "+@+", "0@0+1ns", "3@/step [0-9]+/+1s", "3@/a/b/", "1@//"} {
+	for _, text := range []string{
+		"3@2s", "3@2s+500ms", "@", "3@1h2m3.4s", "+@+", "0@0+1ns", "3@/step [0-9]+/+1s",
+		"3@/a/b/", "1@//",
+	} {
 		f.Add(text, true)
 		f.Add(text, false)
 	}

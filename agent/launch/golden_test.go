@@ -14,7 +14,10 @@ import (
 // Processes that pleach run starts may be programs of another version: they learn
 // their rank and the others' addresses by these variables.
 func TestGoldenLauncherEnvironment(t *testing.T) {
-	few := &Sockets{Addresses: []string{"127.0.0.1:7001", "127.0.0.1:7002"}, group: "run-ABC", secret: "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+	few := &Sockets{
+		Addresses: []string{"127.0.0.1:7001", "127.0.0.1:7002"}, group: "run-ABC",
+		secret: "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+	}
 	many := &Sockets{Addresses: few.Addresses, group: "run-ABC", secret: few.secret, file: "addresses.txt"}
 	var lines []string
 	for way, s := range map[string]*Sockets{"addresses in a variable": few, "addresses in a file": many} {
@@ -33,7 +36,8 @@ func TestGoldenLauncherEnvironment(t *testing.T) {
 		}
 		return ""
 	})
-	if err != nil || got.Rank != 1 || got.Size != 2 || got.LocalRank != 1 || got.Group != "run-ABC" || string(got.Secret) != few.secret || !slices.Equal(got.Addresses, few.Addresses) {
+	if err != nil || got.Rank != 1 || got.Size != 2 || got.LocalRank != 1 || got.Group != "run-ABC" ||
+		string(got.Secret) != few.secret || !slices.Equal(got.Addresses, few.Addresses) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -67,7 +67,10 @@ type removal struct {
 }
 
 func newMembership(size int) membership {
-	return membership{removed: make([]*removal, size), views: make([]uint64, size), anew: make([]bool, size), left: make([]bool, size)}
+	return membership{
+		removed: make([]*removal, size), views: make([]uint64, size), anew: make([]bool, size),
+		left: make([]bool, size),
+	}
 }
 
 // forget notes that a rank has a new process. Removals count again when it is in the job.
@@ -157,7 +160,8 @@ func (r *running) killRemoved(all bool) {
 			continue
 		}
 		p.evicted = fmt.Sprintf("removed from the job in view %d after %v, and killed", gone.view, gone.after)
-		r.Output.notice("rank %d was removed from the job in view %d after %v and has not ended: killing it", p.rank, gone.view, gone.after)
+		r.Output.notice("rank %d was removed from the job in view %d after %v and has not ended: killing it", p.rank,
+			gone.view, gone.after)
 		p.Kill()
 	}
 }

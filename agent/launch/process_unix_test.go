@@ -55,7 +55,8 @@ func TestProcessIsFed(t *testing.T) {
 	if err := p.Wait(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if want := "rank 1 of 2 at " + strings.Join(s.Addresses, ",") + "\n"; out.String() != "fed" || complaint.String() != want {
+	if want := "rank 1 of 2 at " + strings.Join(s.Addresses, ",") + "\n"; out.String() != "fed" ||
+		complaint.String() != want {
 		t.Errorf("printed %q and %q, want %q", out.String(), complaint.String(), want)
 	}
 }

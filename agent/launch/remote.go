@@ -53,7 +53,10 @@ func (j *Job) connectHosts(group string) (_ remotes, err error) {
 	var all remotes
 	first := 0
 	for _, h := range j.Hosts.List {
-		all = append(all, &remote{Host: h, first: first, silence: cmp.Or(j.Hosts.Silence, 15*time.Second), notice: j.Output.notice, processes: map[int]*remoteProcess{}})
+		all = append(all, &remote{
+			Host: h, first: first, silence: cmp.Or(j.Hosts.Silence, 15*time.Second),
+			notice: j.Output.notice, processes: map[int]*remoteProcess{},
+		})
 		first += h.Slots
 	}
 	defer func() {
@@ -77,7 +80,10 @@ func (j *Job) connectHosts(group string) (_ remotes, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &programOrder{Group: group, Secret: newSecret(), Addresses: addresses, Folder: folder, Args: j.Args, Env: append(ownVariables(), j.Env...)}
+	p := &programOrder{
+		Group: group, Secret: newSecret(), Addresses: addresses, Folder: folder, Args: j.Args,
+		Env: append(ownVariables(), j.Env...),
+	}
 	if err := all.each(func(h *remote) error { return h.prepare(p) }); err != nil {
 		return nil, err
 	}
@@ -119,7 +125,10 @@ func (all remotes) addresses() (list []string, err error) {
 		list = append(list, h.addresses...)
 	}
 	if loopback != nil && others {
-		return nil, &HostError{loopback.Name, errors.New("it is reached by loopback, and other hosts cannot: write its address in their network")}
+		return nil, &HostError{
+			loopback.Name,
+			errors.New("it is reached by loopback, and other hosts cannot: write its address in their network"),
+		}
 	}
 	return list, nil
 }
@@ -307,7 +316,10 @@ func (all remotes) startRank(rank int, c Command) (worker, error) {
 		i--
 	}
 	h := all[i]
-	p := &remoteProcess{host: h, rank: rank, stdout: c.Stdout, stderr: c.Stderr, reports: c.Reports, taken: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &remoteProcess{
+		host: h, rank: rank, stdout: c.Stdout, stderr: c.Stderr, reports: c.Reports,
+		taken: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
 	h.mu.Lock()
 	h.processes[rank] = p
 	lost := h.lost

@@ -30,7 +30,10 @@ const refusalTimeout = 100 * time.Millisecond
 // finds no room gets refusal, if there is one, and is closed; refused is called for each that is
 // closed for want of room.
 func NewListener(l net.Listener, most int, refusal []byte, refused func()) *Listener {
-	return &Listener{Listener: l, most: most, share: max(1, most/2), refusal: refusal, refused: refused, open: make(map[string][]*Conn)}
+	return &Listener{
+		Listener: l, most: most, share: max(1, most/2), refusal: refusal, refused: refused,
+		open: make(map[string][]*Conn),
+	}
 }
 
 // Conn is a connection of a client.

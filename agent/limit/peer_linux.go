@@ -33,7 +33,8 @@ func peerGroups(fd uintptr) (groups []int) {
 	gids := make([]uint32, 64)
 	for {
 		size := uint32(4 * len(gids))
-		_, _, err := syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.SOL_SOCKET, soPeerGroups, uintptr(unsafe.Pointer(&gids[0])), uintptr(unsafe.Pointer(&size)), 0)
+		_, _, err := syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.SOL_SOCKET, soPeerGroups,
+			uintptr(unsafe.Pointer(&gids[0])), uintptr(unsafe.Pointer(&size)), 0)
 		switch {
 		case err == syscall.ERANGE && len(gids) < maxGroups:
 			gids = make([]uint32, maxGroups)

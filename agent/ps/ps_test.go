@@ -16,7 +16,10 @@ func TestStragglers(t *testing.T) {
 	s := Survey{Processes: []Process{
 		process(0, collective.Progress{Calls: 18, Agreements: 2, Current: []collective.CallStatus{in, agree}}),
 		process(1, collective.Progress{Calls: 18, Agreements: 1}),
-		process(2, collective.Progress{Calls: 17, Agreements: 2, Last: &collective.CallStatus{Call: 16, Name: "Barrier", Seconds: 200, Error: "x"}}),
+		process(2, collective.Progress{Calls: 17, Agreements: 2, Last: &collective.CallStatus{
+			Call: 16, Name: "Barrier",
+			Seconds: 200, Error: "x",
+		}}),
 		{Rank: 3, Error: "stopped"},
 		process(4, collective.Progress{Calls: 4, Agreements: 2, Revoked: true}),
 	}}

@@ -33,7 +33,10 @@ type State struct {
 func (l *Log) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := State{Epochs: append([]Epoch(nil), l.epochs...), Next: l.next(), Topics: make(map[string]uint64), Others: l.others.added, Direct: l.direct.added}
+	s := State{
+		Epochs: append([]Epoch(nil), l.epochs...), Next: l.next(), Topics: make(map[string]uint64),
+		Others: l.others.added, Direct: l.direct.added,
+	}
 	for topic, c := range l.topics {
 		s.Topics[topic] = c.added
 	}

@@ -182,10 +182,11 @@ func TestSelect(t *testing.T) {
 	var got []byte
 	var next uint64
 	for first := true; first || next > 0; first = false {
-		next = l.Select(next, Limits{Messages: 4, Bytes: 1 << 20}, func(m *Message) bool { return m.Topic != "b" }, func(m *Message) bool {
-			got = append(got, m.Data...)
-			return len(got)%3 > 0
-		})
+		next = l.Select(next, Limits{Messages: 4, Bytes: 1 << 20}, func(m *Message) bool { return m.Topic != "b" },
+			func(m *Message) bool {
+				got = append(got, m.Data...)
+				return len(got)%3 > 0
+			})
 	}
 	if string(got) != "acac" {
 		t.Errorf("%s", got)
@@ -196,13 +197,17 @@ func TestCodec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 20, -1)
 		m := Message{
-			Topic: text.Draw(t, "topic"), From: rapid.IntRange(-1, 1000).Draw(t, "from"), FromID: text.Draw(t, "id"), View: rapid.Uint64().Draw(t, "view"),
-			Time: time.Unix(0, rapid.Int64().Draw(t, "time")), Direct: rapid.Bool().Draw(t, "direct"), Fleet: rapid.Bool().Draw(t, "fleet"), Zone: text.Draw(t, "zone"),
-			Index: rapid.Uint64().Draw(t, "index"), Incarnation: rapid.Uint64().Draw(t, "incarnation"), Gap: text.Draw(t, "gap"), Missing: rapid.Uint64().Draw(t, "missing"), Data: []byte(text.Draw(t, "data")),
+			Topic: text.Draw(t, "topic"), From: rapid.IntRange(-1, 1000).Draw(t, "from"), FromID: text.Draw(t, "id"),
+			View: rapid.Uint64().Draw(t, "view"),
+			Time: time.Unix(0, rapid.Int64().Draw(t, "time")), Direct: rapid.Bool().Draw(t, "direct"),
+			Fleet: rapid.Bool().Draw(t, "fleet"), Zone: text.Draw(t, "zone"),
+			Index: rapid.Uint64().Draw(t, "index"), Incarnation: rapid.Uint64().Draw(t, "incarnation"), Gap: text.Draw(t, "gap"),
+			Missing: rapid.Uint64().Draw(t, "missing"), Data: []byte(text.Draw(t, "data")),
 		}
 		b := m.Append(nil)
 		got, err := Decode(b)
-		if err != nil || !slices.Equal(got.Append(nil), b) || got.Index != m.Index || got.Incarnation != m.Incarnation || got.From != m.From || string(got.Data) != string(m.Data) || !got.Time.Equal(m.Time) {
+		if err != nil || !slices.Equal(got.Append(nil), b) || got.Index != m.Index || got.Incarnation != m.Incarnation ||
+			got.From != m.From || string(got.Data) != string(m.Data) || !got.Time.Equal(m.Time) {
 			t.Fatalf("%+v, %v, want %+v", got, err, m)
 		}
 	})

@@ -169,7 +169,10 @@ func TestNextWaits(t *testing.T) {
 // have missed is everything of its topic, in order.
 func TestNothingIsMissedSilently(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := New("e", Limits{Messages: rapid.IntRange(1, 8).Draw(t, "retained"), Bytes: 1 << 20, Topics: rapid.IntRange(2, 3).Draw(t, "topics")})
+		l := New("e", Limits{
+			Messages: rapid.IntRange(1, 8).Draw(t, "retained"), Bytes: 1 << 20,
+			Topics: rapid.IntRange(2, 3).Draw(t, "topics"),
+		})
 		filter := rapid.SampledFrom([]Filter{{}, topic("a")}).Draw(t, "filter")
 		c, err := l.Subscribe(filter, FromOldest)
 		if err != nil {

@@ -40,7 +40,14 @@ type named struct {
 	name  string
 }
 
-var names = []named{{Read, "read"}, {Send, "send"}, {Keys, "keys"}, {Locks, "locks"}, {Files, "files"}, {Operate, "operate"}}
+var names = []named{
+	{Read, "read"},
+	{Send, "send"},
+	{Keys, "keys"},
+	{Locks, "locks"},
+	{Files, "files"},
+	{Operate, "operate"},
+}
 
 // String returns the name of the right.
 func (r Right) String() string {
@@ -123,7 +130,8 @@ func Load(file string) (*Rules, error) {
 	return r, nil
 }
 
-var errLine = errors.New("write token NAME TOKEN = RIGHTS, user NAME = RIGHTS or group NAME = RIGHTS, as in group deploy = read, send")
+var errLine = errors.New(
+	"write token NAME TOKEN = RIGHTS, user NAME = RIGHTS or group NAME = RIGHTS, as in group deploy = read, send")
 
 func (r *Rules) add(line string) error {
 	i := strings.LastIndexByte(line, '=') // a token may have one

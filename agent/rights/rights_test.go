@@ -30,7 +30,8 @@ user root = all
 		t.Fatal(err)
 	}
 	for token, want := range map[string]string{
-		"the token of the dashboard": "dashboard true 2", "ci-token-with==signs": "ci true 6", "": " false 0", "ci": " false 0",
+		"the token of the dashboard": "dashboard true 2", "ci-token-with==signs": "ci true 6", "": " false 0",
+		"ci": " false 0",
 		fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("the token of the dashboard"))): " false 0",
 	} {
 		set, name, ok := r.OfToken(token)
@@ -66,7 +67,8 @@ func TestWrongRules(t *testing.T) {
 		"\n\ngroup 1 = write":                         `line 3: "write" is not a right`,
 		"user no-such-user-here = read":               "unknown user",
 		"user 1 =":                                    `"" is not a right`,
-		"token a " + strings.Repeat("x", 20) + " = read\ntoken a " + strings.Repeat("y", 20) + " = read": "another token has the name",
+		"token a " + strings.Repeat("x", 20) + " = read\ntoken a " + strings.Repeat("y", 20) +
+			" = read": "another token has the name",
 	} {
 		_, err := load(t, text)
 		if err == nil || !strings.Contains(err.Error(), want) {

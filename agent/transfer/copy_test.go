@@ -172,7 +172,8 @@ func TestCopiesUnderChurn(t *testing.T) {
 		var names, wants []string
 		for i := range senders {
 			names = append(names, filepath.Join(folder, string(rune('a'+i))))
-			wants = append(wants, writeFile(t, names[i], rapid.IntRange(0, 30*minChunk).Draw(rt, "size"), rapid.Uint64().Draw(rt, "content")))
+			wants = append(wants, writeFile(t, names[i], rapid.IntRange(0, 30*minChunk).Draw(rt, "size"),
+				rapid.Uint64().Draw(rt, "content")))
 		}
 		// After each so many chunks, something happens to one that is not a sender.
 		events := rapid.SliceOfN(rapid.IntRange(senders, n), 0, 4).Draw(rt, "events")
@@ -255,7 +256,10 @@ func TestRate(t *testing.T) {
 		const size = 20 * minChunk
 		content := bytes.NewReader(make([]byte, size))
 		began := time.Now()
-		r, err := nodes[0].service.Copy(t.Context(), File{Content: content, Name: "file", Mode: 0o600, Size: size, Rate: minChunk}, ".", nil)
+		r, err := nodes[0].service.Copy(t.Context(), File{
+			Content: content, Name: "file", Mode: 0o600, Size: size,
+			Rate: minChunk,
+		}, ".", nil)
 		if err != nil || r.Count(Done) != 3 {
 			t.Fatal(err, r)
 		}

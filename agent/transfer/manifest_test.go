@@ -53,12 +53,18 @@ func TestManifestTravels(t *testing.T) {
 }
 
 func TestNamesAreChecked(t *testing.T) {
-	for _, name := range []string{"", ".", "..", "a/b", "/a", `a\b`, "a\x00", ".x" + partSuffix, strings.Repeat("n", maxName+1)} {
+	for _, name := range []string{
+		"", ".", "..", "a/b", "/a", `a\b`, "a\x00", ".x" + partSuffix,
+		strings.Repeat("n", maxName+1),
+	} {
 		if checkName(name) == nil {
 			t.Errorf("%q passes as the name of a file", name)
 		}
 	}
-	for _, dir := range []string{"", "..", "../a", "a/../..", "a/", "./a", "/..", "a//b", `a\b`, "a\x00", strings.Repeat("n", maxDir+1)} {
+	for _, dir := range []string{
+		"", "..", "../a", "a/../..", "a/", "./a", "/..", "a//b", `a\b`, "a\x00",
+		strings.Repeat("n", maxDir+1),
+	} {
 		if checkDir(dir) == nil {
 			t.Errorf("%q passes as the name of a folder", dir)
 		}
@@ -122,7 +128,10 @@ func TestVerifyingShowsProgress(t *testing.T) {
 // Of a copy that has ended, a member keeps the answer and not the manifest: a sender that
 // never says that its copies are over does not fill the memory.
 func TestManifestsOfEndedCopiesAreForgotten(t *testing.T) {
-	s := &Service{config: Config{Logger: slog.New(slog.DiscardHandler)}, receives: make(map[key]*receive), targets: make(map[string]*receive)}
+	s := &Service{
+		config: Config{Logger: slog.New(slog.DiscardHandler)}, receives: make(map[key]*receive),
+		targets: make(map[string]*receive),
+	}
 	k := key{from: 1, copy: 2}
 	r := newReceive(k, &manifest{hashes: make([]Hash, maxChunks)})
 	s.receives[k], s.targets["file"] = r, r

@@ -46,7 +46,10 @@ func parseMessage(b []byte) (m message, err error) {
 	if len(b) < head {
 		return m, errMessage
 	}
-	m = message{kind: kind(b[0]), copy: binary.BigEndian.Uint64(b[1:]), number: binary.BigEndian.Uint32(b[9:]), data: b[head:]}
+	m = message{
+		kind: kind(b[0]), copy: binary.BigEndian.Uint64(b[1:]), number: binary.BigEndian.Uint32(b[9:]),
+		data: b[head:],
+	}
 	if m.kind < offer || m.kind > query {
 		return m, errMessage
 	}

@@ -38,11 +38,14 @@ func init() { testutil.PlayRole(roleVariable, playMember) }
 func playMember(c memberConfig) {
 	ctx := context.Background()
 	var service atomic.Pointer[transfer.Service]
-	config := pleach.Config{Group: "copies", ID: c.ID, Listen: "127.0.0.1:0", Limits: pleach.Limits{SegmentSize: transfer.SegmentSize}, OnMessage: func(m pleach.Message, _ error) {
-		if s := service.Load(); s != nil && m.Topic == transfer.Topic {
-			s.Receive(m)
-		}
-	}}
+	config := pleach.Config{
+		Group: "copies", ID: c.ID, Listen: "127.0.0.1:0",
+		Limits: pleach.Limits{SegmentSize: transfer.SegmentSize}, OnMessage: func(m pleach.Message, _ error) {
+			if s := service.Load(); s != nil && m.Topic == transfer.Topic {
+				s.Receive(m)
+			}
+		},
+	}
 	var g *pleach.Group
 	var err error
 	if c.Seed == "" {
@@ -105,7 +108,10 @@ func startFleet(t *testing.T) *fleet {
 
 // start starts a member, again if it was killed: it then has its old ID and directory.
 func (f *fleet) start(rank int) {
-	f.members[rank] = testutil.StartRole(f.t, roleVariable, memberConfig{ID: fmt.Sprint("member-", rank), Dir: f.dirs[rank], Seed: f.seed})
+	f.members[rank] = testutil.StartRole(f.t, roleVariable, memberConfig{
+		ID:  fmt.Sprint("member-", rank),
+		Dir: f.dirs[rank], Seed: f.seed,
+	})
 	address, _ := f.members[rank].Wait(f.t, "address ")
 	if rank == 0 {
 		f.seed = address

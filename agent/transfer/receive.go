@@ -267,7 +267,8 @@ func (r *receive) take(i int, data []byte) {
 func (r *receive) claim(i int) (*os.File, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.file == nil || r.answer.state != partial || i >= len(r.manifest.hashes) || !r.answer.lacks.has(i) || r.claimed[i] {
+	if r.file == nil || r.answer.state != partial || i >= len(r.manifest.hashes) || !r.answer.lacks.has(i) ||
+		r.claimed[i] {
 		return nil, false
 	}
 	r.claimed[i] = true

@@ -94,7 +94,8 @@ func (r *Result) Error() error {
 	case first == nil:
 		return nil
 	}
-	return fmt.Errorf("%d of %d members have not got %s; rank %d: %s", r.Count(Failed), len(r.Members), r.Name, first.Rank, first.Error)
+	return fmt.Errorf("%d of %d members have not got %s; rank %d: %s", r.Count(Failed), len(r.Members), r.Name, first.Rank,
+		first.Error)
 }
 
 // Progress is how far a copy is.

@@ -36,7 +36,10 @@ type source struct {
 // newSource describes a file that is to be sent to a directory, by hashing its chunks on all
 // processors.
 func newSource(ctx context.Context, f File, dir string, incarnation uint64, chunk int64) (*source, error) {
-	m := &manifest{sender: incarnation, dir: path.Clean(dir), name: f.Name, mode: f.Mode.Perm(), size: f.Size, chunk: chunk}
+	m := &manifest{
+		sender: incarnation, dir: path.Clean(dir), name: f.Name, mode: f.Mode.Perm(), size: f.Size,
+		chunk: chunk,
+	}
 	if f.Size < 0 || f.Size > maxSize {
 		return nil, fmt.Errorf("transfer: %s: %d bytes are too many: %d at most", f.Name, f.Size, int64(maxSize))
 	}

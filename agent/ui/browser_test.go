@@ -103,8 +103,10 @@ func TestZonesInBrowser(t *testing.T) {
 // Names come from other machines. None becomes markup, and long ones spoil nothing.
 func TestHostileNamesInBrowser(t *testing.T) {
 	hostile := []string{
-		`<img src=x onerror="document.title='owned'">`, `"><script>document.title='owned'</script>`, `</text></svg><b>`, "\u202egnp.exe",
-		strings.Repeat("long", 1000), "line\nbreak\x00", "javascript:alert(1)", "${7*7}{{7*7}}", "名前名前名前名前名前名前名前名前", "", "__proto__",
+		`<img src=x onerror="document.title='owned'">`, `"><script>document.title='owned'</script>`, `</text></svg><b>`,
+		"\u202egnp.exe",
+		strings.Repeat("long", 1000), "line\nbreak\x00", "javascript:alert(1)", "${7*7}{{7*7}}", "名前名前名前名前名前名前名前名前",
+		"", "__proto__",
 	}
 	c := newCanned(16)
 	c.name = func(rank int) string { return hostile[rank%len(hostile)] }

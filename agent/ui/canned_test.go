@@ -71,8 +71,10 @@ func (c *canned) members() *api.Members {
 			state = api.Suspected
 		}
 		m.Members = append(m.Members, api.Member{
-			MemberRef: api.MemberRef{Rank: rank, ID: c.name(rank)}, Address: fmt.Sprintf("10.0.%d.%d:7946", rank/200, rank%200+1),
-			FailureDomain: fmt.Sprintf("rack-%d", rank%4+1), Incarnation: 1, Meta: "pleach=1.0.0 role=worker", State: state, Since: began.Add(-time.Hour),
+			MemberRef: api.MemberRef{Rank: rank, ID: c.name(rank)}, Address: fmt.Sprintf("10.0.%d.%d:7946", rank/200,
+				rank%200+1),
+			FailureDomain: fmt.Sprintf("rack-%d", rank%4+1), Incarnation: 1, Meta: "pleach=1.0.0 role=worker", State: state,
+			Since: began.Add(-time.Hour),
 		})
 	}
 	return m
@@ -92,7 +94,8 @@ func (c *canned) tree() *api.Tree {
 		for p := int(parent); p != c.self && (!c.present(p) || c.suspected(p) || c.stalled(p)); p = int(parent) {
 			parent, _ = tree.Parent(parent)
 		}
-		t.Edges = append(t.Edges, api.TreeEdge{Rank: rank, Parent: int(parent), Avoided: c.suspected(rank) || c.stalled(rank)})
+		t.Edges = append(t.Edges, api.TreeEdge{Rank: rank, Parent: int(parent), Avoided: c.suspected(rank) ||
+			c.stalled(rank)})
 	}
 	return t
 }
@@ -103,8 +106,9 @@ func (c *canned) warnings() []api.Warning {
 		return []api.Warning{}
 	}
 	return []api.Warning{{
-		Kind: api.WarnCertificate, Text: "the certificate of this agent expires at 2026-03-02 12:00:00 UTC, in 24h0m0s", Since: began,
-		Next: "replace /etc/pleach/agent.pem and /etc/pleach/agent.key: the agent takes the new ones within a second",
+		Kind: api.WarnCertificate, Text: "the certificate of this agent expires at 2026-03-02 12:00:00 UTC, in 24h0m0s",
+		Since: began,
+		Next:  "replace /etc/pleach/agent.pem and /etc/pleach/agent.key: the agent takes the new ones within a second",
 	}}
 }
 
@@ -118,12 +122,18 @@ func (c *canned) status() *api.Status {
 	}, Agent: api.AgentStatus{Version: "1.0.0", Began: began.Add(-time.Hour), Warnings: c.warnings()}}
 	for _, rank := range ranks {
 		if c.suspected(rank) {
-			s.Suspects = append(s.Suspects, pleach.Suspect{Rank: rank, ID: c.name(rank), Since: now.Add(-3 * time.Second), By: []int{c.self}, Cause: "no heartbeat for 2.1 s"})
+			s.Suspects = append(s.Suspects, pleach.Suspect{
+				Rank: rank, ID: c.name(rank), Since: now.Add(-3 * time.Second),
+				By: []int{c.self}, Cause: "no heartbeat for 2.1 s",
+			})
 		}
 		if rank == c.self {
 			continue
 		}
-		p := pleach.PeerStatus{Rank: rank, ID: c.name(rank), Connected: true, LastHeard: now.Add(-time.Duration(rank%9) * 70 * time.Millisecond)}
+		p := pleach.PeerStatus{
+			Rank: rank, ID: c.name(rank), Connected: true,
+			LastHeard: now.Add(-time.Duration(rank%9) * 70 * time.Millisecond),
+		}
 		if c.stalled(rank) {
 			p.Stalled, p.Lag, p.QueuedBytes = true, uint64(500+300*math.Sin(float64(tick)/4+float64(rank))), 3<<20
 		}
@@ -134,7 +144,10 @@ func (c *canned) status() *api.Status {
 	}
 	s.Quorum = pleach.Quorum{Reachable: len(ranks) - len(s.Suspects), Needed: len(ranks)/2 + 1, OK: true}
 	s.Queues = pleach.Queues{InboxBytes: 12 << 10, OutboxBytes: 3 << 20, InFlightBytes: 256 << 10}
-	s.Stats = pleach.Stats{Views: 17, Delivered: 2250 * uint64(tick), Broadcast: 300 * uint64(tick), DeliveredBytes: wave(tick, 5<<20, 5), BroadcastBytes: wave(tick, 800<<10, 3)}
+	s.Stats = pleach.Stats{
+		Views: 17, Delivered: 2250 * uint64(tick), Broadcast: 300 * uint64(tick),
+		DeliveredBytes: wave(tick, 5<<20, 5), BroadcastBytes: wave(tick, 800<<10, 3),
+	}
 	s.Stats.BytesSent, s.Stats.BytesReceived = 20<<20*uint64(tick), 8<<20*uint64(tick)
 	return s
 }
@@ -147,17 +160,24 @@ func (c *canned) fleet() *api.Fleet {
 	f := &api.Fleet{Name: "orders", Zone: zoneName(0), Time: began}
 	cut := c.zones - 1
 	for i := range c.zones {
-		z := api.Zone{Zone: zoneName(i), Members: c.size, View: 17, Healthy: i%7 != 4, Seconds: float64(i%5) * 0.9, Delegates: []api.Delegate{}, Links: []fleet.Link{}}
+		z := api.Zone{
+			Zone: zoneName(i), Members: c.size, View: 17, Healthy: i%7 != 4, Seconds: float64(i%5) * 0.9,
+			Delegates: []api.Delegate{}, Links: []fleet.Link{},
+		}
 		if i == cut {
 			z.Error, z.Seconds = "no delegate of it is reachable", 42
 			f.Zones = append(f.Zones, z)
 			continue
 		}
 		for d := range 3 {
-			z.Delegates = append(z.Delegates, api.Delegate{MemberRef: api.MemberRef{Rank: d, ID: fmt.Sprintf("%s-%03d", zoneName(i), d)}, Lead: d == i%3})
+			z.Delegates = append(z.Delegates,
+				api.Delegate{MemberRef: api.MemberRef{Rank: d, ID: fmt.Sprintf("%s-%03d", zoneName(i), d)}, Lead: d == i%3})
 		}
 		for j := range c.zones {
-			l := fleet.Link{Zone: zoneName(j), Connected: j != cut, Lag: uint64(i * j % 9), Heard: time.Duration(i+j) * 31 * time.Millisecond}
+			l := fleet.Link{
+				Zone: zoneName(j), Connected: j != cut, Lag: uint64(i * j % 9),
+				Heard: time.Duration(i+j) * 31 * time.Millisecond,
+			}
 			if j == cut {
 				l.Lag, l.Heard = 4211, 42*time.Second
 			} else if j == 1 {
@@ -195,12 +215,16 @@ func (c *canned) history(size int) (views []pleach.ViewChange) {
 		return m
 	}
 	for i := 1; i <= 17; i++ {
-		v := pleach.ViewChange{Number: uint64(i), Time: began.Add(time.Duration(i-17) * 40 * time.Second), Members: size - (17-i)%3, Changes: []pleach.MemberChange{}}
+		v := pleach.ViewChange{
+			Number: uint64(i), Time: began.Add(time.Duration(i-17) * 40 * time.Second),
+			Members: size - (17-i)%3, Changes: []pleach.MemberChange{},
+		}
 		switch {
 		case i >= 16:
 			v.Changes = append(v.Changes, gone(i))
 		case i%3 == 0:
-			v.Changes = append(v.Changes, change(i%c.size, pleach.CauseJoined, ""), change((i+1)%c.size, pleach.CauseChanged, ""))
+			v.Changes = append(v.Changes, change(i%c.size, pleach.CauseJoined, ""),
+				change((i+1)%c.size, pleach.CauseChanged, ""))
 		case i%3 == 1 && i > 1:
 			v.Changes, v.Omitted = append(v.Changes, change((i+2)%c.size, pleach.CauseJoined, "")), c.size/20
 		case i > 1:
@@ -229,7 +253,8 @@ func (c *canned) server(t *testing.T) http.Handler {
 		switch r.URL.Path {
 		case Path:
 			page.ServeHTTP(&headerOnly{ResponseWriter: w}, r)
-			_, _ = w.Write(bytes.Replace(index, []byte("<body>"), []byte(`<script type="module" src="check.js"></script><body>`), 1))
+			_, _ = w.Write(bytes.Replace(index, []byte("<body>"), []byte(`<script type="module" src="check.js"></script><body>`),
+				1))
 		case Path + "check.js":
 			w.Header().Set("Content-Type", "text/javascript")
 			_, _ = w.Write(script)

@@ -30,7 +30,8 @@ func TestScreenshots(t *testing.T) {
 				server := httptest.NewServer(newCanned(size).server(t))
 				defer server.Close()
 				name := filepath.Join(folder, fmt.Sprintf("ui-%d-%s.png", size, theme))
-				chromium(t, server.URL+Path, "75", "--window-size=1440,960", "--blink-settings=preferredColorScheme="+setting, "--screenshot="+name)
+				chromium(t, server.URL+Path, "75", "--window-size=1440,960", "--blink-settings=preferredColorScheme="+setting,
+					"--screenshot="+name)
 				if err := shrink(name); err != nil {
 					t.Error(err)
 				}
@@ -53,7 +54,8 @@ func TestScreenshotsOfZones(t *testing.T) {
 		for _, window := range []string{"1440,1000", "420,1400"} {
 			width, _, _ := strings.Cut(window, ",")
 			name := filepath.Join(folder, fmt.Sprintf("zones-%d-%s.png", zones, width))
-			chromium(t, server.URL+Path, "9", "--window-size="+window, "--blink-settings=preferredColorScheme=1", "--screenshot="+name)
+			chromium(t, server.URL+Path, "9", "--window-size="+window, "--blink-settings=preferredColorScheme=1",
+				"--screenshot="+name)
 		}
 	}
 }

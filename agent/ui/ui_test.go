@@ -42,7 +42,10 @@ func TestFilesHaveHeaders(t *testing.T) {
 		}
 	}
 	policy := get("GET", Path).Header.Get("Content-Security-Policy")
-	for _, part := range []string{"default-src 'none'", "script-src 'self';", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
+	for _, part := range []string{
+		"default-src 'none'", "script-src 'self';", "frame-ancestors 'none'",
+		"require-trusted-types-for 'script'",
+	} {
 		if !strings.Contains(policy, part) {
 			t.Errorf("%q lacks %s", policy, part)
 		}
@@ -63,15 +66,17 @@ func TestOtherPathsAreNotFound(t *testing.T) {
 // The files load nothing from elsewhere, have no inline script or style, and never make
 // markup of text. The policy forbids it too; here it is found without a browser.
 func TestFilesAreHarmless(t *testing.T) {
-	forbidden := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc|` +
-		`<script(?:>| type="module">)|<style| style=|<[^>]* on[a-z]+=|@import|url\(|https?://`)
+	forbidden := regexp.MustCompile(
+		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|srcdoc|` +
+			`<script(?:>| type="module">)|<style| style=|<[^>]* on[a-z]+=|@import|url\(|https?://`)
 	paths, _ := fs.Glob(files, "static/*")
 	for _, path := range paths {
 		text, err := fs.ReadFile(files, path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, found := range forbidden.FindAllString(strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""), -1) {
+		for _, found := range forbidden.FindAllString(strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""),
+			-1) {
 			t.Errorf("%s has %s", path, found)
 		}
 	}

@@ -114,7 +114,10 @@ func (c *comm) ofWorld(ctx context.Context, call *C.pleach_call) error {
 // callbacksOf are those of a call. The memory of the call is the program's when it has returned, and
 // they may be called later.
 func callbacksOf(call *C.pleach_call) *C.callbacks {
-	return &C.callbacks{restore: call.restore, takeover: call.takeover, once: call.once, combine: call.combine, user: call.user}
+	return &C.callbacks{
+		restore: call.restore, takeover: call.takeover, once: call.once, combine: call.combine,
+		user: call.user,
+	}
 }
 
 // modeOf returns the option that a call's mode is.

@@ -76,7 +76,8 @@ func (e elements[T]) operator(call *C.pleach_call) (collective.Operator[T], erro
 				return nil
 			}
 			return callbackError("combine", func(reason *C.char) C.int {
-				return C.call_combine(callbacks, unsafe.Pointer(&into[0]), unsafe.Pointer(&left[0]), unsafe.Pointer(&right[0]), C.size_t(n), reason)
+				return C.call_combine(callbacks, unsafe.Pointer(&into[0]), unsafe.Pointer(&left[0]), unsafe.Pointer(&right[0]),
+					C.size_t(n), reason)
 			})
 		}}, nil
 	}

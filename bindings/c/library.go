@@ -96,7 +96,8 @@ type request struct {
 func pleachgo_start(handle C.uintptr_t, call *C.pleach_call, out *C.uintptr_t) C.int {
 	c := commOf(handle)
 	if call.kind < 0 || call.kind > C.PLEACH_EXCHANGE {
-		return setError(&call.error, invalid("pleach_start of kind %d: only kinds up to PLEACH_EXCHANGE can be started", call.kind))
+		return setError(&call.error, invalid("pleach_start of kind %d: only kinds up to PLEACH_EXCHANGE can be started",
+			call.kind))
 	}
 	ctx, cancel := context.WithCancel(c.world.context())
 	r := &request{cancel: cancel, done: make(chan struct{})}

@@ -37,7 +37,10 @@ func TestAmongProcesses(t *testing.T) {
 	}
 	t.Parallel()
 	const timeout = 2 * time.Second
-	children := startProcesses(t, 5, childConfig{Member: detect.Member{Group: "test"}, Key: []byte("0123456789abcdef"), Timeout: timeout})
+	children := startProcesses(t, 5, childConfig{
+		Member: detect.Member{Group: "test"}, Key: []byte("0123456789abcdef"),
+		Timeout: timeout,
+	})
 
 	children[1].Signal(syscall.SIGSTOP)
 	time.Sleep(timeout * 3 / 4)

@@ -25,7 +25,8 @@ func TestModelIsTheSameAfterAllProcessesWereKilled(t *testing.T) {
 		out := &watched{when: when}
 		var complaint bytes.Buffer
 		if _, err := launch.Run(launch.Job{
-			Size: 3, Program: os.Args[0], Args: []string{os.Args[0]}, Env: []string{"SGD_CHECKPOINT=" + name}, Grace: time.Second,
+			Size: 3, Program: os.Args[0], Args: []string{os.Args[0]}, Env: []string{"SGD_CHECKPOINT=" + name},
+			Grace:  time.Second,
 			Output: &launch.Output{Stdout: launch.Stream{Writer: out}, Stderr: launch.Stream{Writer: &complaint}},
 		}); err != nil {
 			t.Fatalf("%v: %s", err, complaint.String())

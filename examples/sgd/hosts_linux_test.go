@@ -35,7 +35,8 @@ func sshHosts(t *testing.T, hosts, slots int) (*netns.Net, *launch.Hosts) {
 	must(exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).Run())
 	must(os.MkdirAll("/run/sshd", 0o755)) // sshd wants it
 	must(os.WriteFile(config, fmt.Appendf(nil,
-		"HostKey %s\nAuthorizedKeysFile %s.pub\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n", key, key), 0o600))
+		"HostKey %s\nAuthorizedKeysFile %s.pub\nPidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin yes\n", key,
+		key), 0o600))
 	self, err := os.Executable()
 	must(err)
 	job := &launch.Hosts{Pleach: self, Silence: 3 * time.Second}
@@ -115,7 +116,8 @@ func TestModelIsTheSameAfterARendezvousOfHosts(t *testing.T) {
 	var outputs [size]bytes.Buffer
 	for rank := size - 1; rank >= 0; rank-- { // rank 0 comes last
 		p := network.Command(rank%hosts, os.Args[0])
-		p.Env = append(os.Environ(), "PLEACH_RENDEZVOUS="+network.Address(0)+":27600", "PLEACH_SECRET=of sixteen bytes or more",
+		p.Env = append(os.Environ(), "PLEACH_RENDEZVOUS="+network.Address(0)+":27600",
+			"PLEACH_SECRET=of sixteen bytes or more",
 			fmt.Sprint("PLEACH_RANK=", rank), fmt.Sprint("PLEACH_SIZE=", size))
 		p.Stdout, p.Stderr = &outputs[rank], &outputs[rank]
 		if err := p.Start(); err != nil {

@@ -116,7 +116,9 @@ func save(ctx context.Context, w *pleach.World, step int, model []float64) error
 }
 
 // share hands the state to the processes that were taken in.
-func share(ctx context.Context, w *pleach.World, a pleach.Admission, step int, model []float64) (int, []float64, error) {
+func share(ctx context.Context, w *pleach.World, a pleach.Admission, step int,
+	model []float64,
+) (int, []float64, error) {
 	state := append([]float64{float64(step)}, model...)
 	isNew := slices.Contains(a.Joined, w.Rank())
 	state, err := collective.Broadcast(ctx, w, a.Root, state,

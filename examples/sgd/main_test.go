@@ -14,7 +14,8 @@ import (
 
 // TestMain runs the example in processes that the test starts.
 func TestMain(m *testing.M) {
-	if os.Getenv("PLEACH_LISTEN_FD") != "" || os.Getenv("OMPI_COMM_WORLD_RANK") != "" || os.Getenv("PLEACH_RENDEZVOUS") != "" {
+	if os.Getenv("PLEACH_LISTEN_FD") != "" || os.Getenv("OMPI_COMM_WORLD_RANK") != "" ||
+		os.Getenv("PLEACH_RENDEZVOUS") != "" {
 		main()
 		return
 	}
@@ -45,7 +46,8 @@ func train(t *testing.T, size int, kill ...string) string {
 		t.Fatal(err)
 	}
 	if o, failed := report.FirstFailure(); failed || len(report.Missed)+len(report.Unmatched) > 0 {
-		t.Errorf("%v: %+v, missed %v and %v: %s%s", kill, o, report.Missed, report.Unmatched, out.String(), complaint.String())
+		t.Errorf("%v: %+v, missed %v and %v: %s%s", kill, o, report.Missed, report.Unmatched, out.String(),
+			complaint.String())
 	}
 	return out.String()
 }
@@ -59,7 +61,10 @@ func TestModelIsTheSameAlthoughProcessesAreReplaced(t *testing.T) {
 	if got := model.FindString(out); want == "" || got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	for _, line := range []string{`rank 0 is back at step .*, with tasks \[0\]`, `step 600: .* tasks that have moved: \[\]`} {
+	for _, line := range []string{
+		`rank 0 is back at step .*, with tasks \[0\]`,
+		`step 600: .* tasks that have moved: \[\]`,
+	} {
 		if !regexp.MustCompile(line).MatchString(out) {
 			t.Errorf("no %q in %s", line, out)
 		}

@@ -21,7 +21,9 @@ const pause = 300 * time.Microsecond
 
 // Await reads records until there are enough. It fails if a process of the system
 // has ended. Ranks without a process are nil.
-func Await(ctx context.Context, limit time.Duration, system string, processes []*launch.Process, r *Reports, take func(Record), enough func() bool) error {
+func Await(ctx context.Context, limit time.Duration, system string, processes []*launch.Process, r *Reports,
+	take func(Record), enough func() bool,
+) error {
 	deadline := time.Now().Add(limit)
 	for !enough() {
 		some, err := r.Read(take)

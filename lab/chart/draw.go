@@ -28,7 +28,8 @@ func (c *Chart) SVG(w io.Writer) error {
 		return err
 	}
 	// Without the font, a browser uses one that is as wide.
-	picture := bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,sans-serif"))
+	picture := bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans"),
+		[]byte("font-family:Liberation Sans,Arial,sans-serif"))
 	_, err = w.Write(bytes.Replace(picture, []byte("<g "), []byte(dark+"<g "), 1))
 	return err
 }
@@ -135,7 +136,8 @@ func roundTicks(low, high float64) (ticks []plot.Tick) {
 		}
 	}
 	for v := math.Ceil(low/step) * step; v <= high+step/1000; v += step {
-		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64)}) // +0: never -0
+		// +0: never -0
+		ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(math.Round(v/step)*step+0, 'g', 6, 64)})
 	}
 	return ticks
 }

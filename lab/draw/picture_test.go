@@ -15,7 +15,10 @@ import (
 
 // A label that covers another, or a mark, is a bug.
 func TestPicturesAreReadable(t *testing.T) {
-	shapes := []topology.Shape{topology.Binomial(), topology.KAry(1), topology.KAry(4), topology.Lame(3), topology.Optimal(2, 1), topology.KAry(1000)}
+	shapes := []topology.Shape{
+		topology.Binomial(), topology.KAry(1), topology.KAry(4), topology.Lame(3),
+		topology.Optimal(2, 1), topology.KAry(1000),
+	}
 	for _, shape := range shapes {
 		for _, order := range []topology.Order{topology.Interleaved, topology.InOrder} {
 			for _, size := range []protocol.Rank{1, 2, 3, 9, 16, 31, 64, 100, 256, 1000} {
@@ -64,7 +67,9 @@ func TestSmallPicturesNameEveryRank(t *testing.T) {
 }
 
 // color makes a tree with those of the ranks dead that can be.
-func color(t *testing.T, shape topology.Shape, order topology.Order, size protocol.Rank, dead ...protocol.Rank) *Coloring {
+func color(t *testing.T, shape topology.Shape, order topology.Order, size protocol.Rank,
+	dead ...protocol.Rank,
+) *Coloring {
 	t.Helper()
 	tree, err := topology.New(shape, order, size, 0)
 	if err != nil {
@@ -134,7 +139,8 @@ func parse(t *testing.T, r io.Reader) *drawing {
 			if err := dec.DecodeElement(&words, &element); err != nil {
 				t.Fatal(err)
 			}
-			d.labels = append(d.labels, label{textBox(number("x"), number("y"), number("font-size"), anchor(text("text-anchor")), words), words})
+			d.labels = append(d.labels, label{textBox(number("x"), number("y"), number("font-size"), anchor(text("text-anchor")),
+				words), words})
 		case "circle":
 			if class := text("class"); class != "ring" {
 				d.circles = append(d.circles, circle{number("cx"), number("cy"), number("r")})

@@ -20,7 +20,8 @@ func TestTextColors(t *testing.T) {
 			t.Errorf("no %q in %q", sign, colored.String())
 		}
 	}
-	stripped := strings.NewReplacer("\x1b[34m", "", "\x1b[31m", "", "\x1b[33m", "", "\x1b[0m", "").Replace(colored.String())
+	stripped := strings.NewReplacer("\x1b[34m", "", "\x1b[31m", "", "\x1b[33m", "", "\x1b[0m",
+		"").Replace(colored.String())
 	if stripped != plain.String() {
 		t.Errorf("without colors\n%s\nwant\n%s", stripped, plain.String())
 	}

@@ -66,7 +66,8 @@ func (t *Timeline) Write(w io.Writer, title, subtitle string) error {
 	pic.text(margin, margin+titleSize, titleSize, start, title)
 	pic.text(margin, margin+40, textSize, start, subtitle)
 	legend.draw(&pic, margin, margin+62)
-	right := max(t.x(t.last)+t.timeWidth()/2, margin+max(textWidth(title, titleSize), textWidth(subtitle, textSize), legend.width()))
+	right := max(t.x(t.last)+t.timeWidth()/2, margin+max(textWidth(title, titleSize), textWidth(subtitle, textSize),
+		legend.width()))
 	t.drawAxis(&pic)
 	t.drawRows(&pic, t.x(t.last))
 	t.drawFlights(&pic)

@@ -74,7 +74,8 @@ func TestTimelineLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	line.Add(logp.Event{Time: 5 * MaxTimelineSends, What: logp.Sent, Rank: 0, Peer: 1, Phase: "dissemination"})
-	if err := line.Write(&bytes.Buffer{}, "title", "subtitle"); err == nil || !strings.Contains(err.Error(), "until 5000: choose fewer") {
+	if err := line.Write(&bytes.Buffer{}, "title", "subtitle"); err == nil ||
+		!strings.Contains(err.Error(), "until 5000: choose fewer") {
 		t.Errorf("got %v", err)
 	}
 }

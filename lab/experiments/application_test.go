@@ -35,8 +35,10 @@ func TestQueries(t *testing.T) {
 			t.Errorf("%d rows, %d of roots", len(rows), len(roots))
 		}
 		for _, r := range rows {
-			t.Logf("%-11s %s, P %d, phase %d: %.0f ms, %d restored in %d trials", r.Approach, r.Data, r.Members, r.Phase, r.Time.P50, r.Restored, r.Trials)
-			if deaths := r.Trials * min(r.Phase, 1); (r.Approach == RunThrough || r.Approach == Optimized) && r.Restored != deaths {
+			t.Logf("%-11s %s, P %d, phase %d: %.0f ms, %d restored in %d trials", r.Approach, r.Data, r.Members, r.Phase,
+				r.Time.P50, r.Restored, r.Trials)
+			if deaths := r.Trials * min(r.Phase, 1); (r.Approach == RunThrough || r.Approach == Optimized) &&
+				r.Restored != deaths {
 				t.Errorf("%d partitions were restored for %d dead: %+v", r.Restored, deaths, r)
 			}
 		}
@@ -44,7 +46,8 @@ func TestQueries(t *testing.T) {
 			if r.Call == "allreduce" && r.Returned != r.Trials {
 				t.Errorf("no survivor has the result: %+v", r)
 			}
-			t.Logf("root dies %s %s: returned in %d, taken over in %d of %d", r.Moment, r.Call, r.Returned, r.TakenOver, r.Trials)
+			t.Logf("root dies %s %s: returned in %d, taken over in %d of %d", r.Moment, r.Call, r.Returned, r.TakenOver,
+				r.Trials)
 		}
 	})
 }

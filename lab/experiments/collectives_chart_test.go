@@ -67,7 +67,8 @@ func collectiveCurves(t *testing.T, curves []collectiveCurve) (all []chart.Serie
 			s.Kind = chart.Dashed
 		}
 		for _, row := range rows[1:] {
-			if row[at["call"]] != c.call || row[at["corrected_for"]] != strconv.Itoa(c.f) || row[at["dead"]] != strconv.Itoa(c.dead) {
+			if row[at["call"]] != c.call || row[at["corrected_for"]] != strconv.Itoa(c.f) ||
+				row[at["dead"]] != strconv.Itoa(c.dead) {
 				continue
 			}
 			s.Points = append(s.Points, chart.Point{X: number(t, row[at["processes"]]), Y: number(t, row[at[c.column]])})

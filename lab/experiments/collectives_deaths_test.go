@@ -75,11 +75,13 @@ func (r collectiveRun) checkRunThrough(t *testing.T, without *collectiveOutcome)
 	got := r.simulate(t)
 	extra, after := got.messages()-without.messages(), max(0, got.latency-r.death-r.notice)
 	t.Logf("%-9s P %4d, %d die at %2d, view at %3d: %4d steps (%2d without), %3d after the view; %5d messages more than %5d",
-		r.call, r.size, len(r.victims), r.death, r.death+r.notice, got.latency, without.latency, after, extra, without.messages())
+		r.call, r.size, len(r.victims), r.death, r.death+r.notice, got.latency, without.latency, after, extra,
+		without.messages())
 	messages := 2 * bits.Len(uint(r.size)) // that a task sends or gets, at most
 	most := len(r.victims) * messages
 	longest := without.latency + len(r.victims)*r.o*messages
 	if extra > most || after > longest {
-		t.Errorf("%+v: %d messages more than without, at most %d expected; %d steps after the view, at most %d", r, extra, most, after, longest)
+		t.Errorf("%+v: %d messages more than without, at most %d expected; %d steps after the view, at most %d", r, extra,
+			most, after, longest)
 	}
 }

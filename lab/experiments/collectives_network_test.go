@@ -62,7 +62,8 @@ func newLogpNetwork(t *testing.T, r collectiveRun) *logpNetwork {
 	t.Helper()
 	n := &logpNetwork{
 		collectiveRun: r, began: time.Now(), engines: make([]*engine.Engine, r.size), gone: make([]bool, r.size),
-		sending: make([]int, r.size), leaving: make([]int, max(1, r.hosts.number)), ports: make([][]flight, r.size), outcome: collectiveOutcome{sent: make([]int, r.size)},
+		sending: make([]int, r.size), leaving: make([]int, max(1, r.hosts.number)), ports: make([][]flight, r.size),
+		outcome: collectiveOutcome{sent: make([]int, r.size)},
 		flights: make(map[int][]flight), ends: make(map[int][]int), calls: make(map[int][]func()),
 	}
 	for _, v := range r.dead {

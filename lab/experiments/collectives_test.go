@@ -63,7 +63,8 @@ func TestCollectivesGolden(t *testing.T) {
 				without = got
 			}
 			checkCollective(t, &r, &got, &without)
-			fmt.Fprintf(&b, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", r.call, r.f, r.size, len(r.dead), got.latency, m.latency, got.quiet,
+			fmt.Fprintf(&b, "%s,%d,%d,%d,%d,%d,%d,%d,%d,%.3f\n", r.call, r.f, r.size, len(r.dead), got.latency, m.latency,
+				got.quiet,
 				got.messages(), m.messages, float64(got.messages())/float64(r.size))
 		}
 		if testutil.Full.On() {

@@ -39,12 +39,24 @@ func Figure7Rows() []Figure7Row {
 	return []Figure7Row{
 		{Algorithm: "GOS", Dead: 0, Time: 50, StatedLatency: 53, StatedWork: 95418, correction: "none", ends: fixed},
 		{Algorithm: "GOS", Dead: 3, Time: 50, StatedLatency: 53, StatedWork: 95331, correction: "none", ends: fixed},
-		{Algorithm: "OCG", Dead: 0, Time: 32, StatedLatency: 42, StatedWork: 38400, correction: "opportunistic:2", ends: fixed},
-		{Algorithm: "OCG", Dead: 3, Time: 32, StatedLatency: 42, StatedWork: 38355, correction: "opportunistic:2", ends: fixed},
+		{
+			Algorithm: "OCG", Dead: 0, Time: 32, StatedLatency: 42, StatedWork: 38400, correction: "opportunistic:2",
+			ends: fixed,
+		},
+		{
+			Algorithm: "OCG", Dead: 3, Time: 32, StatedLatency: 42, StatedWork: 38355, correction: "opportunistic:2",
+			ends: fixed,
+		},
 		{Algorithm: "CCG", Dead: 0, Time: 36, StatedLatency: 44, StatedWork: 19057, correction: "throttled", ends: free},
 		{Algorithm: "CCG", Dead: 3, Time: 34, StatedLatency: 46, StatedWork: 16952, correction: "throttled", ends: free},
-		{Algorithm: "FCG", Dead: 0, Time: 37, StatedLatency: 48, StatedWork: 23153, correction: "failure-proof:1", ends: free},
-		{Algorithm: "FCG", Dead: 3, Time: 37, StatedLatency: 51, StatedWork: 23101, correction: "failure-proof:1", ends: free},
+		{
+			Algorithm: "FCG", Dead: 0, Time: 37, StatedLatency: 48, StatedWork: 23153, correction: "failure-proof:1",
+			ends: free,
+		},
+		{
+			Algorithm: "FCG", Dead: 3, Time: 37, StatedLatency: 51, StatedWork: 23101, correction: "failure-proof:1",
+			ends: free,
+		},
 		{Algorithm: "BIG", Dead: 0, StatedLatency: 60, StatedWork: 49152, correction: "none", ends: free},
 		{Algorithm: "BIG", Dead: 3, StatedLatency: 60, StatedWork: 49152, correction: "none", ends: free},
 		{Algorithm: "BFB", Dead: 0, StatedLatency: 96, StatedWork: 4096, correction: "none", ends: fixed},

@@ -30,7 +30,8 @@ func Heal(tree topology.Tree, gone []protocol.Rank) topology.Tree {
 		}
 	}
 	h := &healed{
-		root: place[tree.Root()], parent: make([]protocol.Rank, left), index: make([]int, left), children: make([][]protocol.Rank, left),
+		root: place[tree.Root()], parent: make([]protocol.Rank, left), index: make([]int, left),
+		children: make([][]protocol.Rank, left),
 	}
 	h.parent[h.root] = protocol.NoRank
 	for r, at := range place {

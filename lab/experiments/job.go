@@ -100,11 +100,16 @@ func runJob[Report any](ctx context.Context, j *job) ([]*Report, error) {
 
 // runners returns, by rank, what runs a process of the job: within this one, or the
 // command.
-func runners[Report any](ctx context.Context, j *job, s *launch.Sockets) (run []func(context.Context) (*Report, error), err error) {
+func runners[Report any](ctx context.Context, j *job, s *launch.Sockets) (run []func(context.Context) (*Report, error),
+	err error,
+) {
 	for rank := range j.Members {
 		if len(j.Command) == 0 {
 			l := s.Take(rank)
-			run = append(run, func(ctx context.Context) (*Report, error) { return inGoroutine[Report](ctx, j, rank, l, s.Addresses) })
+			run = append(run, func(ctx context.Context) (*Report, error) {
+				return inGoroutine[Report](ctx, j, rank, l,
+					s.Addresses)
+			})
 			continue
 		}
 		one, err := inProcess[Report](j, s, rank)
@@ -122,8 +127,13 @@ func runners[Report any](ctx context.Context, j *job, s *launch.Sockets) (run []
 }
 
 // inGoroutine runs a process of the job within this one.
-func inGoroutine[Report any](ctx context.Context, j *job, rank int, l *net.TCPListener, addresses []string) (*Report, error) {
-	t, err := tcp.New(tcp.Config{Group: jobGroup, Rank: protocol.Rank(rank), Addresses: addresses, Listener: l, Open: true})
+func inGoroutine[Report any](ctx context.Context, j *job, rank int, l *net.TCPListener,
+	addresses []string,
+) (*Report, error) {
+	t, err := tcp.New(tcp.Config{
+		Group: jobGroup, Rank: protocol.Rank(rank), Addresses: addresses, Listener: l,
+		Open: true,
+	})
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

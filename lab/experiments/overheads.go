@@ -84,7 +84,8 @@ const (
 // Measure measures the overheads of all collectives, then their recoveries.
 func (o *Overheads) Measure(ctx context.Context) (overheads []OverheadRow, recoveries []RecoveryRow, err error) {
 	if o.Rounds < 1 || o.Fewer < 1 || o.Fixed < 2 || len(o.Members) == 0 || slices.Min(o.Members) < 2 {
-		return nil, nil, fmt.Errorf("experiments: overheads of %v and %d members, %d and %d rounds: choose 2 members or more, and 1 round or more",
+		return nil, nil, fmt.Errorf(
+			"experiments: overheads of %v and %d members, %d and %d rounds: choose 2 members or more, and 1 round or more",
 			o.Members, o.Fixed, o.Rounds, o.Fewer)
 	}
 	workloads := o.workloads()

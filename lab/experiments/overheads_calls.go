@@ -31,28 +31,33 @@ func (e testcase) prepare(w *pleach.World) (preparedCall, error) {
 	toMe := func(from int) []int32 { return block(from, rank) }
 	switch e.Call {
 	case "broadcast":
-		return prepareCall(e, one, one(0), one(0), true, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
-			return collective.Broadcast(ctx, w, 0, in, o)
-		}), nil
+		return prepareCall(e, one, one(0), one(0), true,
+			func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
+				return collective.Broadcast(ctx, w, 0, in, o)
+			}), nil
 	case "scatter":
-		return prepareCall(e, toAll, toAll(0), block(0, rank), true, func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
-			return collective.Scatter(ctx, w, 0, in, o)
-		}), nil
+		return prepareCall(e, toAll, toAll(0), block(0, rank), true,
+			func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
+				return collective.Scatter(ctx, w, 0, in, o)
+			}), nil
 	case "gather":
-		return prepareCall(e, one, one(rank), slices.Concat(blocks(one)...), rank == 0, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
-			got, err := collective.Gather(ctx, w, 0, in, o)
-			return slices.Concat(got...), err
-		}), nil
+		return prepareCall(e, one, one(rank), slices.Concat(blocks(one)...), rank == 0,
+			func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
+				got, err := collective.Gather(ctx, w, 0, in, o)
+				return slices.Concat(got...), err
+			}), nil
 	case "reduce":
 		sum := slices.Repeat([]int32{int32(size * size * (size - 1) / 2)}, length)
-		return prepareCall(e, one, one(rank), sum, rank == 0, func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
-			return collective.Reduce(ctx, w, 0, in, collective.Sum[int32](), o)
-		}), nil
+		return prepareCall(e, one, one(rank), sum, rank == 0,
+			func(ctx context.Context, in []int32, o collective.Option) ([]int32, error) {
+				return collective.Reduce(ctx, w, 0, in, collective.Sum[int32](), o)
+			}), nil
 	case "alltoall":
-		return prepareCall(e, toAll, toAll(rank), slices.Concat(blocks(toMe)...), true, func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
-			got, err := collective.Alltoall(ctx, w, in, o)
-			return slices.Concat(got...), err
-		}), nil
+		return prepareCall(e, toAll, toAll(rank), slices.Concat(blocks(toMe)...), true,
+			func(ctx context.Context, in [][]int32, o collective.Option) ([]int32, error) {
+				got, err := collective.Alltoall(ctx, w, in, o)
+				return slices.Concat(got...), err
+			}), nil
 	}
 	return preparedCall{}, fmt.Errorf("experiments: no collective %q", e.Call)
 }

@@ -30,7 +30,8 @@ func TestOverheads(t *testing.T) {
 				t.Skip("processes share nothing")
 			}
 			o := Overheads{
-				Members: []int{2, 4}, Rounds: 5, Fixed: 4, Sizes: []int{4, 4096}, Large: 1 << 16, Fewer: 2, Trials: 1, Seed: 1, Command: command,
+				Members: []int{2, 4}, Rounds: 5, Fixed: 4, Sizes: []int{4, 4096}, Large: 1 << 16, Fewer: 2, Trials: 1, Seed: 1,
+				Command: command,
 			}
 			last := 0.0
 			o.Progress = func(share float64) { last = share }
@@ -45,7 +46,8 @@ func TestOverheads(t *testing.T) {
 				if r.Overhead() <= 0 || r.Report.P50 <= 0 {
 					t.Errorf("%+v", r)
 				}
-				t.Logf("%-9s P %2d, %7d bytes: run-through %.0f µs, report %.0f µs: %.2f", r.Call, r.Members, r.Bytes, r.RunThrough.P50, r.Report.P50, r.Overhead())
+				t.Logf("%-9s P %2d, %7d bytes: run-through %.0f µs, report %.0f µs: %.2f", r.Call, r.Members, r.Bytes,
+					r.RunThrough.P50, r.Report.P50, r.Overhead())
 			}
 			for _, r := range recoveries {
 				if r.Time.P50 <= 0 || r.Normal.P50 <= 0 {

@@ -116,5 +116,8 @@ func (d *workload) dying(call func(context.Context) error, r *taskReport, die fu
 
 // runJob runs the workload as a job of its own.
 func (d *workload) runJob(ctx context.Context, command []string) ([]*taskReport, error) {
-	return runJob[taskReport](ctx, &job{Members: d.Members, Victim: d.Victim, Plan: plan{Collectives: d}, Command: command})
+	return runJob[taskReport](ctx, &job{
+		Members: d.Members, Victim: d.Victim, Plan: plan{Collectives: d},
+		Command: command,
+	})
 }

@@ -44,7 +44,8 @@ type RootRow struct {
 // machine falls on all of them.
 func (q *Queries) Measure(ctx context.Context) (rows []ApplicationRow, roots []RootRow, err error) {
 	if q.Trials < 1 || q.Members < 2 {
-		return nil, nil, fmt.Errorf("experiments: %d queries of %d members: choose 1 trial or more, and 2 members or more", q.Trials, q.Members)
+		return nil, nil, fmt.Errorf("experiments: %d queries of %d members: choose 1 trial or more, and 2 members or more",
+			q.Trials, q.Members)
 	}
 	folder, err := os.MkdirTemp("", "pleach-query-*")
 	if err != nil {

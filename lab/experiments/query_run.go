@@ -138,7 +138,9 @@ func restored[In any](p *queryProcess, input func(*partition) In) collective.Opt
 
 // try makes a call that does not run through failures. Done is false if a call that
 // does has to be made instead.
-func try[Out any](ctx context.Context, p *queryProcess, call func(collective.Option) (Out, error)) (out Out, done bool, err error) {
+func try[Out any](ctx context.Context, p *queryProcess, call func(collective.Option) (Out, error)) (out Out, done bool,
+	err error,
+) {
 	if p.Approach == RunThrough || p.failed {
 		return out, false, nil
 	}

@@ -90,7 +90,10 @@ const optimizedPhase = phaseJoin
 // complete runs a job that has to end with the right result, and returns its time in
 // milliseconds.
 func (t *queryTrials) complete(ctx context.Context, c applicationCase, victim int) (float64, error) {
-	reports, took, err := t.attempt(ctx, &query{Data: t.data[c.data], Approach: c.approach, Victim: victim, Phase: c.phase}, false)
+	reports, took, err := t.attempt(ctx, &query{
+		Data: t.data[c.data], Approach: c.approach, Victim: victim,
+		Phase: c.phase,
+	}, false)
 	if err != nil {
 		return 0, fmt.Errorf("%+v, victim %d: %w", c, victim, err)
 	}
@@ -109,7 +112,10 @@ func (t *queryTrials) complete(ctx context.Context, c applicationCase, victim in
 
 // attempt runs a job, and ends it when the victim has died if that is fatal.
 func (t *queryTrials) attempt(ctx context.Context, q *query, fatal bool) ([]*queryReport, float64, error) {
-	return timedJob[queryReport](ctx, &job{Members: t.members, Victim: q.Victim, Fatal: fatal, Plan: plan{Query: q}, Command: t.command})
+	return timedJob[queryReport](ctx, &job{
+		Members: t.members, Victim: q.Victim, Fatal: fatal, Plan: plan{Query: q},
+		Command: t.command,
+	})
 }
 
 // has reports whether the report of a survivor is of a kind.

@@ -71,7 +71,8 @@ func TestSparseIsChosenWhereItApplies(t *testing.T) {
 			t.Errorf("%+v: engine %q, %v", s, name, err)
 		}
 		s.Engine = EngineSparse
-		if err := s.Check(); c.why == "" && err != nil || c.why != "" && (err == nil || !strings.Contains(err.Error(), c.why)) {
+		if err := s.Check(); c.why == "" && err != nil || c.why != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.why)) {
 			t.Errorf("%+v: %v, want %q", s, err, c.why)
 		}
 		s.Engine = EngineEvents

@@ -96,7 +96,8 @@ func TestSilence(t *testing.T) {
 func TestMeasuredLeadIsBothCheapAndQuick(t *testing.T) {
 	rows := goldenRows(t, silenceGolden)[1:]
 	value := func(size, processors, lead string, column int) float64 {
-		i := slices.IndexFunc(rows, func(row []string) bool { return slices.Equal(row[:3], []string{size, processors, lead}) })
+		i := slices.IndexFunc(rows,
+			func(row []string) bool { return slices.Equal(row[:3], []string{size, processors, lead}) })
 		v, err := strconv.ParseFloat(rows[i][column], 64)
 		if err != nil {
 			t.Fatal(err)
@@ -106,10 +107,13 @@ func TestMeasuredLeadIsBothCheapAndQuick(t *testing.T) {
 	for _, size := range []string{"16", "128", "1024"} {
 		for _, processors := range []string{"2", size} {
 			tree := value(size, processors, "never", 4)
-			slower, first, messages := value(size, processors, "measured", 4)/tree, value(size, processors, "measured", 5)/tree, value(size, processors, "measured", 3)
-			t.Logf("%s members on %s processors: %.2f of the tree alone, %.2f messages, first past a silent member %.2f", size, processors, slower, messages, first)
+			slower, first, messages := value(size, processors, "measured", 4)/tree, value(size, processors, "measured", 5)/tree,
+				value(size, processors, "measured", 3)
+			t.Logf("%s members on %s processors: %.2f of the tree alone, %.2f messages, first past a silent member %.2f", size,
+				processors, slower, messages, first)
 			if slower > 1.25 || first > 5 || messages > 2.1 {
-				t.Errorf("%s members on %s processors: %.2f of the tree alone, %.2f messages, first past a silent member %.2f", size, processors, slower, messages, first)
+				t.Errorf("%s members on %s processors: %.2f of the tree alone, %.2f messages, first past a silent member %.2f",
+					size, processors, slower, messages, first)
 			}
 		}
 	}
@@ -119,17 +123,24 @@ func TestMeasuredLeadIsBothCheapAndQuick(t *testing.T) {
 // without a death, and past a silent inner member. Dotted lines are the measured lead.
 func TestSilenceChart(t *testing.T) {
 	const eager = 0.03 // where "at once" stands on a logarithmic axis
-	leads := chart.Axis{Label: "lead of correction [ms]", Log: true, Ticks: append([]chart.Tick{{Value: eager, Label: "eager"}}, chart.At(0.1, 0.3, 1, 3, 10, 30)...)}
+	leads := chart.Axis{
+		Label: "lead of correction [ms]", Log: true,
+		Ticks: append([]chart.Tick{{Value: eager, Label: "eager"}}, chart.At(0.1, 0.3, 1, 3, 10, 30)...),
+	}
 	cost := &chart.Chart{
 		Name: "lead-cost", Title: "No member is dead, and all share two processors",
 		X: leads, Y: chart.Axis{Label: "median [tree alone = 1]", From: 0, To: 2.2},
 	}
 	silence := &chart.Chart{
 		Name: "silence", Title: "First message past a silent inner member",
-		X: leads, Y: chart.Axis{Label: "time [tree alone = 1]", Log: true, Ticks: chart.At(1, 2, 5, 10, 20, 50, 100, 200, 500), From: 1, To: 600},
+		X: leads, Y: chart.Axis{Label: "time [tree alone = 1]", Log: true, Ticks: chart.At(1, 2, 5, 10, 20, 50, 100, 200,
+			500), From: 1, To: 600},
 	}
 	for color, size := range []string{"16", "128", "1024"} {
-		rows := slices.DeleteFunc(goldenRows(t, silenceGolden)[1:], func(row []string) bool { return row[0] != size || row[1] != "2" })
+		rows := slices.DeleteFunc(goldenRows(t, silenceGolden)[1:], func(row []string) bool {
+			return row[0] != size ||
+				row[1] != "2"
+		})
 		tree, _ := strconv.ParseFloat(rows[len(rows)-1][4], 64)
 		for c, column := range map[*chart.Chart]int{cost: 4, silence: 5} {
 			fixed := chart.Series{Name: size + " members", Kind: chart.Line, Color: color}

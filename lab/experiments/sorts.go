@@ -75,7 +75,9 @@ type sortTrials struct {
 // Measure runs all jobs: those of a trial one after the other.
 func (s *Sorts) Measure(ctx context.Context) (rows []ApplicationRow, err error) {
 	if s.Trials < 1 || s.Members < 2 || s.Records < 1 {
-		return nil, fmt.Errorf("experiments: %d sorts of %d records with %d members: choose 1 trial and record or more, and 2 members or more", s.Trials, s.Records, s.Members)
+		return nil, fmt.Errorf(
+			"experiments: %d sorts of %d records with %d members: choose 1 trial and record or more, and 2 members or more",
+			s.Trials, s.Records, s.Members)
 	}
 	directory, err := os.MkdirTemp("", "pleach-sorts-*")
 	if err != nil {
@@ -150,14 +152,19 @@ func (t *sortTrials) complete(ctx context.Context, c applicationCase, victim int
 
 // attempt runs a job into a directory of its own, and ends it when the victim has died if
 // that is fatal.
-func (t *sortTrials) attempt(ctx context.Context, data string, phase, victim int, fatal bool, check func(output string, reports []*sortReport) error) (took float64, err error) {
+func (t *sortTrials) attempt(ctx context.Context, data string, phase, victim int, fatal bool,
+	check func(output string, reports []*sortReport) error,
+) (took float64, err error) {
 	output := filepath.Join(t.directory, "output")
 	defer func() { err = errors.Join(err, os.RemoveAll(output)) }()
 	s := &sorting{Records: t.Members * t.Records, Output: output, Victim: victim, Phase: phase}
 	if data == Present {
 		s.File = t.file()
 	}
-	reports, took, err := timedJob[sortReport](ctx, &job{Members: t.Members, Victim: victim, Fatal: fatal, Plan: plan{Sort: s}, Command: t.Command})
+	reports, took, err := timedJob[sortReport](ctx, &job{
+		Members: t.Members, Victim: victim, Fatal: fatal,
+		Plan: plan{Sort: s}, Command: t.Command,
+	})
 	if err == nil && check != nil {
 		err = check(output, reports)
 	}

@@ -59,7 +59,8 @@ var ErrUnstable = errors.New("experiments: the view does not stabilize")
 // Run simulates the change.
 func (s *Stabilization) Run() (*StabilizationResult, error) {
 	if s.Size < 2 || s.Size > membership.MaxSlots || s.Dead < 1 || 2*s.Dead >= int(s.Size) || s.Watchers < 0 {
-		return nil, fmt.Errorf("experiments: %d of %d members dead, %d watchers: choose 2 to %d members, fewer than half of them dead",
+		return nil, fmt.Errorf(
+			"experiments: %d of %d members dead, %d watchers: choose 2 to %d members, fewer than half of them dead",
 			s.Dead, s.Size, s.Watchers, membership.MaxSlots)
 	}
 	dead := logp.RandomDead(s.Size, 0, s.Dead, s.Seed)
@@ -121,7 +122,8 @@ func (s *Stabilization) sum(members []simulatedMember, run *logp.Result) (*Stabi
 		r.Canceled += stats.Canceled
 	}
 	if run.Unreached > 0 {
-		return nil, fmt.Errorf("%w: %d of %d survivors have no view without the dead (%+v)", ErrUnstable, run.Unreached, run.Live, *s)
+		return nil, fmt.Errorf("%w: %d of %d survivors have no view without the dead (%+v)", ErrUnstable, run.Unreached,
+			run.Live, *s)
 	}
 	return r, nil
 }

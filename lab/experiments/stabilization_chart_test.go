@@ -32,7 +32,10 @@ func TestStabilizationCharts(t *testing.T) {
 		},
 		{
 			Name: "stabilization-reports", Title: title, X: x,
-			Y: chart.Axis{Label: "stabilization time [steps]", Log: true, Ticks: chart.At(100, 200, 500, 1000, 2000), From: 80, To: 2500},
+			Y: chart.Axis{
+				Label: "stabilization time [steps]", Log: true, Ticks: chart.At(100, 200, 500, 1000, 2000), From: 80,
+				To: 2500,
+			},
 			Series: []chart.Series{
 				{Name: "1% dead, by neighbors", Color: 2, Points: rows.points(neighbors, "ts_mean")},
 				{Name: "one dead, by neighbors", Color: 0, Points: rows.points(one, "ts_mean")},
@@ -58,7 +61,8 @@ func checkDrawn(t *testing.T, c *chart.Chart, from string) {
 		}
 	}
 	if drawn, err := os.ReadFile(file); err != nil || !bytes.Equal(drawn, svg.Bytes()) {
-		t.Errorf("%s is not drawn from %s: PLEACH_UPDATE_GOLDEN=1 go test -run Charts ./lab/experiments (%v)", file, from, err)
+		t.Errorf("%s is not drawn from %s: PLEACH_UPDATE_GOLDEN=1 go test -run Charts ./lab/experiments (%v)", file,
+			from, err)
 	}
 }
 

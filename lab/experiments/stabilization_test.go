@@ -69,24 +69,28 @@ func checkStabilization(t *testing.T, r *StabilizationRow) {
 		sum += r.ByKind[kind]
 	}
 	if math.Abs(sum-r.Messages.Mean) > 0.01 {
-		t.Errorf("%+v: %.1f of %.1f messages are of kinds that are not tabled", r.Stabilization, r.Messages.Mean-sum, r.Messages.Mean)
+		t.Errorf("%+v: %.1f of %.1f messages are of kinds that are not tabled", r.Stabilization, r.Messages.Mean-sum,
+			r.Messages.Mean)
 	}
 	// One proposal, accepted by all, and a commit: down the tree, once to the
 	// left, and to the dead.
-	if p, c := r.ByKind[membership.Propose], r.ByKind[membership.Commit]; p != survivors-1 || p != r.ByKind[membership.Accept] || c != 2*survivors-1+float64(r.Dead) {
+	if p, c := r.ByKind[membership.Propose], r.ByKind[membership.Commit]; p != survivors-1 ||
+		p != r.ByKind[membership.Accept] || c != 2*survivors-1+float64(r.Dead) {
 		t.Errorf("%+v: %.1f proposals, %.1f commits", r.Stabilization, p, c)
 	}
 	if r.Dead > 1 && r.Watchers > 0 {
 		// One change is never made slower by the traffic about it: reports are merged, and
 		// the attempt after the first begins when no further ones come.
 		if most := float64(r.Model) + 90; r.Ballots.Max > 3 || r.Time.Max > most {
-			t.Errorf("%+v: %g attempts, at most 3 expected, Ts %g, at most %g expected", r.Stabilization, r.Ballots.Max, r.Time.Max, most)
+			t.Errorf("%+v: %g attempts, at most 3 expected, Ts %g, at most %g expected", r.Stabilization, r.Ballots.Max,
+				r.Time.Max, most)
 		}
 		return
 	}
 	// "our protocol scales logarithmically with increasing number of nodes"
 	// (thesis §6.1.1): five ways along the tree, which a majority may shorten.
-	if hop := float64(2*r.O + r.L); r.Ballots.Max != 1 || r.Time.Max > float64(r.Model) || r.Time.Mean < float64(r.Model)-2*hop {
+	if hop := float64(2*r.O + r.L); r.Ballots.Max != 1 || r.Time.Max > float64(r.Model) ||
+		r.Time.Mean < float64(r.Model)-2*hop {
 		t.Errorf("%+v: %g attempts, Ts %+v, expected %d", r.Stabilization, r.Ballots.Max, r.Time, r.Model)
 	}
 }
@@ -141,7 +145,8 @@ func TestSmallGroupsNeedNoTree(t *testing.T) {
 			t.Fatal(err)
 		}
 		if tree.Time != c.tree || flat.Time != c.flat || tree.Total != c.messages || flat.Total != c.fewest {
-			t.Errorf("L = %d, %d members: with a tree %d steps and %d messages, without %d and %d", c.l, c.size, tree.Time, tree.Total, flat.Time, flat.Total)
+			t.Errorf("L = %d, %d members: with a tree %d steps and %d messages, without %d and %d", c.l, c.size, tree.Time,
+				tree.Total, flat.Time, flat.Total)
 		}
 	}
 }
@@ -203,7 +208,8 @@ func writeStabilizations(w io.Writer, rows []StabilizationRow, header bool) erro
 	}
 	for i := range rows {
 		r := &rows[i]
-		line := fmt.Sprintf("%d,%d,%d,%d,%.6g,%g,%d,%g,%g,%g,%.2f", r.Size, r.Dead, r.Watchers, r.Runs, r.Time.Mean, r.Time.Max,
+		line := fmt.Sprintf("%d,%d,%d,%d,%.6g,%g,%d,%g,%g,%g,%.2f", r.Size, r.Dead, r.Watchers, r.Runs, r.Time.Mean,
+			r.Time.Max,
 			r.Model, r.Base, r.Contention, r.Ballots.Max, r.Messages.Mean/float64(r.Size))
 		for _, kind := range stabilizationKinds() {
 			line += fmt.Sprintf(",%.0f", r.ByKind[kind])

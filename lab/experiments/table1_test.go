@@ -35,7 +35,8 @@ const (
 // runs must show.
 func writeTable1(rows []table1Row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Corrected Trees, Table 1: P = %d, L = 2, o = 1, %d runs per shape and rate, seed %d.\n", table1Size, table1Runs, table1Seed)
+	fmt.Fprintf(&b, "# Corrected Trees, Table 1: P = %d, L = 2, o = 1, %d runs per shape and rate, seed %d.\n", table1Size,
+		table1Runs, table1Seed)
 	fmt.Fprintf(&b, "# rate | gap 99%% 99.9%% max | time 99%% 99.9%% max | runs, outside Lemma 3, with unreached, gap > 10 | first runs of each shape\n")
 	for _, r := range rows {
 		fmt.Fprintf(&b, "%g%% | %g %g %g | %g %g %g | %d %d %d %d |%s\n", r.Rate*100,
@@ -79,7 +80,8 @@ func TestTable1Golden(t *testing.T) {
 	}
 	for _, r := range rows {
 		if !strings.Contains(string(golden), "|"+r.FirstRunDigest+"\n") {
-			t.Errorf("rate %g%%: the first runs show%s, which is not what is recorded in %s", r.Rate*100, r.FirstRunDigest, table1Golden)
+			t.Errorf("rate %g%%: the first runs show%s, which is not what is recorded in %s", r.Rate*100, r.FirstRunDigest,
+				table1Golden)
 		}
 	}
 }
@@ -131,14 +133,15 @@ func TestTable1AgreesWithPaper(t *testing.T) {
 // aggregated for all tree types": the maximum gap after dissemination and the
 // time synchronized checked correction takes.
 type table1Row struct {
-	Rate           float64
-	Gap, Time      logp.Distribution
-	Runs           int
-	OutsideLemma3  int // runs outside the bounds of Lemma 3
-	UnreachedRuns  int
-	GapOverTen     int
-	ByShape        map[string]logp.Distribution // quiescence latency by shape
-	FirstRunDigest string                       // what the first runs of each shape showed, to tell whether a change alters results
+	Rate          float64
+	Gap, Time     logp.Distribution
+	Runs          int
+	OutsideLemma3 int // runs outside the bounds of Lemma 3
+	UnreachedRuns int
+	GapOverTen    int
+	ByShape       map[string]logp.Distribution // quiescence latency by shape
+	// what the first runs of each shape showed, to tell whether a change alters results
+	FirstRunDigest string
 }
 
 // table1Digested is how many first runs of a shape and rate the digest covers.
@@ -146,7 +149,9 @@ const table1Digested = 5
 
 // simulateTable1 simulates broadcasts on size processes, runs of them for every shape
 // and rate.
-func simulateTable1(ctx context.Context, size protocol.Rank, runs int, seed uint64, progress func(done, total int)) ([]table1Row, error) {
+func simulateTable1(ctx context.Context, size protocol.Rank, runs int, seed uint64,
+	progress func(done, total int),
+) ([]table1Row, error) {
 	const l, o = 2, 1
 	shapes := Table1Shapes(l, o)
 	total := len(Table1Rates()) * len(shapes) * runs

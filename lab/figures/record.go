@@ -73,7 +73,8 @@ func (r *Record) check(name string) error {
 		}
 		for _, row := range t.Rows {
 			if len(row) != len(t.Columns) {
-				return fmt.Errorf("%s: table %s has %d columns, and a row of %d: %s", name, t.Name, len(t.Columns), len(row), strings.Join(row, " | "))
+				return fmt.Errorf("%s: table %s has %d columns, and a row of %d: %s", name, t.Name, len(t.Columns), len(row),
+					strings.Join(row, " | "))
 			}
 		}
 	}

@@ -59,16 +59,21 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.root, "root", ".", "root `directory` of the module")
-	flag.StringVar(&o.packages, "packages", strings.Join(defaultPackages, ","), "`directories` of packages to plant bugs in, with commas")
-	flag.StringVar(&o.by, "by", "tests", "what looks for bugs: `tests` (those of the package, then the simulator, then what uses it), own (those of the package alone) or simulation (1,000 seeds alone)")
+	flag.StringVar(&o.packages, "packages", strings.Join(defaultPackages, ","),
+		"`directories` of packages to plant bugs in, with commas")
+	flag.StringVar(&o.by, "by", "tests",
+		"what looks for bugs: `tests` (those of the package, then the simulator, then what uses it), own (those of the package alone) or simulation (1,000 seeds alone)")
 	flag.StringVar(&o.changed, "changed", "", "plant bugs only in files that differ from this `commit`")
 	flag.StringVar(&o.list, "equal", "lab/mutants/equal.txt", "`file` with bugs that are equal in effect")
-	flag.StringVar(&o.only, "only", "", "plant the bugs that this `file` names, as that of bugs that are equal in effect, and fail if one survives")
-	flag.StringVar(&o.log, "log", "", "`file` for verdicts: a run that was interrupted continues where it was, on the same commit")
+	flag.StringVar(&o.only, "only", "",
+		"plant the bugs that this `file` names, as that of bugs that are equal in effect, and fail if one survives")
+	flag.StringVar(&o.log,
+		"log", "", "`file` for verdicts: a run that was interrupted continues where it was, on the same commit")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed that chooses the bugs")
 	flag.IntVar(&o.count, "count", 100, "number of bugs")
 	flag.IntVar(&o.workers, "workers", 2, "bugs that are looked for at a time")
-	flag.StringVar(&o.json, "json", "", "write a record as JSON to this `file`; -: to the standard output, and nothing else")
+	flag.StringVar(&o.json,
+		"json", "", "write a record as JSON to this `file`; -: to the standard output, and nothing else")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -100,7 +105,10 @@ func (o *options) run(ctx context.Context) error {
 		return err
 	}
 	l := &planter{options: o, sites: all, equal: list, look: look}
-	l.record = record{Date: time.Now().UTC().Format(time.DateOnly), Commit: commit(o.root), Seed: o.seed, By: o.by, FoundBy: map[string]int{}, Packages: map[string]*tally{}}
+	l.record = record{
+		Date: time.Now().UTC().Format(time.DateOnly), Commit: commit(o.root), Seed: o.seed, By: o.by,
+		FoundBy: map[string]int{}, Packages: map[string]*tally{},
+	}
 	if err := l.plantAll(ctx, chosen); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -219,7 +227,8 @@ func (r *record) print(file string) error {
 			return err
 		}
 	}
-	fmt.Printf("seed %d of %s: %d of %d found (%.0f %%) by %s, %d more equal in effect\n", r.Seed, r.Commit, r.Found, r.Planted, r.Score, r.By, r.Equal)
+	fmt.Printf("seed %d of %s: %d of %d found (%.0f %%) by %s, %d more equal in effect\n", r.Seed, r.Commit, r.Found,
+		r.Planted, r.Score, r.By, r.Equal)
 	for _, directory := range slices.Sorted(maps.Keys(r.Packages)) {
 		of := r.Packages[directory]
 		fmt.Printf("  %-28s %d of %d (%.0f %%)\n", directory, of.Found, of.Planted, of.Score)

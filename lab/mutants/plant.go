@@ -45,7 +45,8 @@ type target struct {
 // newTarget writes a package with all of its bugs.
 func newTarget(root, dir string, sites []site, workers int, finders []finder) (*target, error) {
 	overlay, err := schema(root, dir, sites)
-	return &target{root: root, dir: dir, overlay: overlay, workers: workers, finders: finders, suites: map[int][]*suite{}}, err
+	return &target{root: root, dir: dir, overlay: overlay, workers: workers, finders: finders, suites: map[int][]*suite{}},
+		err
 }
 
 // suitesOf returns the tests of a finder. The first bug that comes so far has them compiled.

@@ -10,8 +10,10 @@ import (
 // defaultPackages are those whose bugs hurt a group most: its protocols, the life of a member,
 // and what carries their bytes.
 var defaultPackages = []string{
-	"internal/machine/lifecycle", "internal/machine/control", "internal/machine/membership", "internal/machine/member", "internal/machine/stream",
-	"internal/machine/founding", "internal/machine/relay", "internal/collective/engine", "internal/machine/p2p", "internal/machine/unicast",
+	"internal/machine/lifecycle", "internal/machine/control", "internal/machine/membership", "internal/machine/member",
+	"internal/machine/stream",
+	"internal/machine/founding", "internal/machine/relay", "internal/collective/engine", "internal/machine/p2p",
+	"internal/machine/unicast",
 	"internal/machine/heartbeat", "broadcast", "topology", "internal/base/wire", "internal/driver/tcp",
 	"internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff",
 }
@@ -64,5 +66,8 @@ func seeds(directory string, count int) finder {
 	if strings.HasPrefix(directory, "fleet/") {
 		of, each = "./internal/test/fleetsimulation", count
 	}
-	return finder{name: "seeds", packages: []string{of}, run: "UnderSeeds", environment: []string{fmt.Sprint("PLEACH_SEEDS=", each)}, unmeasured: true}
+	return finder{
+		name: "seeds", packages: []string{of}, run: "UnderSeeds",
+		environment: []string{fmt.Sprint("PLEACH_SEEDS=", each)}, unmeasured: true,
+	}
 }

@@ -70,8 +70,9 @@ func sitesOf(root, directory string) ([]site, error) {
 		return nil, err
 	}
 	loaded, err := packages.Load(&packages.Config{
-		Dir:  root,
-		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+		Dir: root,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo |
+			packages.NeedImports,
 	}, "./"+directory)
 	if err != nil {
 		return nil, err
@@ -160,7 +161,8 @@ func (f *finding) binary(n *ast.BinaryExpr) {
 		return // constants are computed by the compiler
 	}
 	arithmetic := n.Op == token.ADD || n.Op == token.SUB
-	if basic, ok := of.Type.Underlying().(*types.Basic); arithmetic && (!ok || basic.Info()&types.IsNumeric == 0 || f.shifts(n.X) || f.shifts(n.Y)) {
+	if basic, ok := of.Type.Underlying().(*types.Basic); arithmetic && (!ok || basic.Info()&types.IsNumeric == 0 ||
+		f.shifts(n.X) || f.shifts(n.Y)) {
 		return // texts have no difference, and the type of a shifted constant is that of what is around it
 	}
 	s := f.add(operator, n)
@@ -198,7 +200,10 @@ func isPanic(call *ast.CallExpr) bool {
 func (f *finding) offset(p token.Pos) int { return f.files.Position(p).Offset }
 
 func (f *finding) add(kind string, n ast.Node) *site {
-	s := site{source: f.source, File: f.name, Line: f.files.Position(n.Pos()).Line, Function: f.function, Kind: kind, from: f.offset(n.Pos()), to: f.offset(n.End())}
+	s := site{
+		source: f.source, File: f.name, Line: f.files.Position(n.Pos()).Line, Function: f.function, Kind: kind,
+		from: f.offset(n.Pos()), to: f.offset(n.End()),
+	}
 	s.Before = string(f.source[s.from:s.to])
 	f.found = append(f.found, s)
 	return &f.found[len(f.found)-1]

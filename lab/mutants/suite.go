@@ -120,10 +120,13 @@ func (s *suite) find(ctx context.Context, bug int) (reached, found bool) {
 }
 
 // attempt runs tests, and reports whether they fail or do not end.
-func (s *suite) attempt(ctx context.Context, names []string, limit time.Duration, environment string) (failed bool, out []byte) {
+func (s *suite) attempt(ctx context.Context, names []string, limit time.Duration,
+	environment string,
+) (failed bool, out []byte) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c := exec.CommandContext(limited, s.binary, "-test.failfast", "-test.short="+strconv.FormatBool(s.short), "-test.run", "^("+strings.Join(names, "|")+")$")
+	c := exec.CommandContext(limited, s.binary, "-test.failfast", "-test.short="+strconv.FormatBool(s.short),
+		"-test.run", "^("+strings.Join(names, "|")+")$")
 	c.Dir, c.Env = s.directory, append(append(os.Environ(), s.environment...), environment)
 	// The processes that tests start end with them.
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -36,7 +36,10 @@ func archive(directory string, files []file, at time.Time) ([]byte, error) {
 		if err := mkdir(path.Dir(name)); err != nil {
 			return err
 		}
-		return t.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: at, Uname: "root", Gname: "root"})
+		return t.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: at, Uname: "root",
+			Gname: "root",
+		})
 	}
 	for _, f := range files {
 		name := path.Join(directory, f.path)

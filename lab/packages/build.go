@@ -85,7 +85,8 @@ func (b *build) compile(work string, p platform) (string, error) {
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
 	}
-	flags := fmt.Sprintf("-s -w -X %[1]s.release=%[2]s -X %[1]s.commit=%[3]s", "github.com/pleach-go/pleach/agent/cli", b.version, b.commit)
+	flags := fmt.Sprintf("-s -w -X %[1]s.release=%[2]s -X %[1]s.commit=%[3]s", "github.com/pleach-go/pleach/agent/cli",
+		b.version, b.commit)
 	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags", flags, "-o", binary)
 	if b.trim {
 		cmd.Args = append(cmd.Args, "-trimpath")

@@ -21,7 +21,8 @@ import (
 func main() {
 	log.SetFlags(0)
 	out := flag.String("out", "dist", "`directory` for the packages")
-	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64", "`os/arch`,… to build for")
+	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64",
+		"`os/arch`,… to build for")
 	flag.Parse()
 	b, err := describe()
 	if err == nil {

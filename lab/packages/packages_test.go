@@ -56,12 +56,14 @@ func TestPackages(t *testing.T) {
 	t.Run("tarball", func(t *testing.T) {
 		dir := t.TempDir()
 		run(t, "tar", "-xzf", base+".tar.gz", "-C", dir)
-		if got := run(t, filepath.Join(dir, filepath.Base(base), "bin", "pleach"), "version"); !strings.HasPrefix(got, "pleach v1.2.3-rc.1 ") {
+		if got := run(t, filepath.Join(dir, filepath.Base(base), "bin", "pleach"), "version"); !strings.HasPrefix(got,
+			"pleach v1.2.3-rc.1 ") {
 			t.Error(got)
 		}
 	})
 	t.Run("deb", func(t *testing.T) { testDeb(t, base+".deb", b.commit) })
-	t.Run("from scratch", func(t *testing.T) { testFromScratch(t, filepath.Join(dir, "work", "linux-"+runtime.GOARCH, "pleach")) })
+	t.Run("from scratch",
+		func(t *testing.T) { testFromScratch(t, filepath.Join(dir, "work", "linux-"+runtime.GOARCH, "pleach")) })
 	t.Run("sbom", func(t *testing.T) {
 		var list bom
 		data, err := os.ReadFile(base + ".cdx.json")
@@ -100,7 +102,8 @@ func testDeb(t *testing.T, deb, commit string) {
 	}
 	dpkg := func(args ...string) string {
 		t.Helper()
-		return run(t, "dpkg", append([]string{"--root=" + root, "--log=/dev/null", "--force-not-root", "--force-script-chrootless"}, args...)...)
+		return run(t, "dpkg",
+			append([]string{"--root=" + root, "--log=/dev/null", "--force-not-root", "--force-script-chrootless"}, args...)...)
 	}
 	dpkg("--install", deb)
 	for _, file := range []string{

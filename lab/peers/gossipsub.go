@@ -26,7 +26,10 @@ import (
 // connections as discovery would make them.
 func gossipsubPeer() peerSystem {
 	return peerSystem{
-		System: broadcast.System{Name: "gossipsub", Start: startGossipsub, Settling: 10 * time.Millisecond, Files: 2 + 2*gossipsubDials},
+		System: broadcast.System{
+			Name: "gossipsub", Start: startGossipsub, Settling: 10 * time.Millisecond,
+			Files: 2 + 2*gossipsubDials,
+		},
 		module: "github.com/libp2p/go-libp2p-pubsub",
 	}
 }

@@ -81,7 +81,10 @@ func (m *grpcMember) serveOn(listener net.Listener) {
 	m.server = grpc.NewServer(grpc.ForceServerCodec(rawCodec{}))
 	m.server.RegisterService(&grpc.ServiceDesc{
 		ServiceName: "bench.Tree", HandlerType: (*any)(nil),
-		Streams: []grpc.StreamDesc{{StreamName: "Pass", ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error { return m.pass(s) }}},
+		Streams: []grpc.StreamDesc{{
+			StreamName: "Pass", ClientStreams: true,
+			Handler: func(_ any, s grpc.ServerStream) error { return m.pass(s) },
+		}},
 	}, m)
 	go func() { _ = m.server.Serve(listener) }() // until Stop
 }

@@ -107,7 +107,8 @@ func parse(args []string, errOut io.Writer) (*command, error) {
 	for text := range strings.SplitSeq(*members, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, fmt.Errorf("--members %s: %q is not a number: write numbers with commas between them, as in 32,128", *members, text)
+			return nil, fmt.Errorf("--members %s: %q is not a number: write numbers with commas between them, as in 32,128",
+				*members, text)
 		}
 		c.members = append(c.members, n)
 		config := c.config

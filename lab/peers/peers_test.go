@@ -63,7 +63,8 @@ func TestStartEndsWithItsContext(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	var out, errOut bytes.Buffer
-	if err := run(t.Context(), strings.Fields("--members 3,4 --rounds 2 --systems pleach,nats --json"), &out, &errOut); err != nil {
+	if err := run(t.Context(), strings.Fields("--members 3,4 --rounds 2 --systems pleach,nats --json"), &out,
+		&errOut); err != nil {
 		t.Fatal(err)
 	}
 	var got struct{ Results []map[string]any }
@@ -71,7 +72,8 @@ func TestRun(t *testing.T) {
 		t.Fatalf("%v: %s%s", err, out.Bytes(), errOut.Bytes())
 	}
 	for i, r := range got.Results {
-		if r["system"] != []string{"pleach", "nats"}[i%2] || r["members"] != float64(3+i/2) || r["goroutines_per_member"] == nil || r["bytes_of_memory_per_member"] == nil {
+		if r["system"] != []string{"pleach", "nats"}[i%2] || r["members"] != float64(3+i/2) ||
+			r["goroutines_per_member"] == nil || r["bytes_of_memory_per_member"] == nil {
 			t.Errorf("%v", r)
 		}
 	}
@@ -94,15 +96,22 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := run(ctx, []string{"--systems=nats"}, new(bytes.Buffer), new(bytes.Buffer)); !errors.Is(err, context.Canceled) {
+	if err := run(ctx, []string{"--systems=nats"}, new(bytes.Buffer), new(bytes.Buffer)); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
 
 func TestTable(t *testing.T) {
 	results := []broadcast.Result{
-		{System: "pleach", Members: 4, Size: 64, Rounds: 9, Complete: 9, P10: 50, P50: 100, P99: 200, Max: 300, Messages: 1.5, Bytes: 90, Goroutines: 5, Memory: 57100},
-		{System: "serf", Members: 4, Size: 64, Rounds: 9, Complete: 8, P10: 500, P50: 1250, P99: 2000, Max: 3000, Goroutines: 16, Memory: 185000},
+		{
+			System: "pleach", Members: 4, Size: 64, Rounds: 9, Complete: 9, P10: 50, P50: 100, P99: 200, Max: 300, Messages: 1.5,
+			Bytes: 90, Goroutines: 5, Memory: 57100,
+		},
+		{
+			System: "serf", Members: 4, Size: 64, Rounds: 9, Complete: 8, P10: 500, P50: 1250, P99: 2000, Max: 3000,
+			Goroutines: 16, Memory: 185000,
+		},
 		{System: "serf", Members: 8, Size: 64, Rounds: 9, Goroutines: 16, Memory: 185000},
 	}
 	for markdown, want := range map[bool][]string{

@@ -122,7 +122,8 @@ func (m oneGRPC) Close() error     { return grpcGroup{m.grpcMember}.Close() }
 // oneGossiper is a member of memberlist.
 type oneGossiper struct{ *gossiper }
 
-func silentMemberlist(config func(rank int) *memberlist.Config) func(context.Context, *silent.Worker) (silent.Member, error) {
+func silentMemberlist(config func(rank int) *memberlist.Config) func(context.Context,
+	*silent.Worker) (silent.Member, error) {
 	return func(ctx context.Context, w *silent.Worker) (silent.Member, error) {
 		port, err := freePort(w)
 		if err != nil {

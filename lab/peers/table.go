@@ -8,7 +8,10 @@ import (
 	"github.com/pleach-go/pleach/lab/bench/broadcast"
 )
 
-var columns = []string{"system", "complete", "p10", "p50", "p99", "max", "of pleach", "messages", "bytes", "goroutines", "kB"}
+var columns = []string{
+	"system", "complete", "p10", "p50", "p99", "max", "of pleach", "messages", "bytes",
+	"goroutines", "kB",
+}
 
 // writeTable writes a table for each number of members, for people or for
 // documents.

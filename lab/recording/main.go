@@ -163,7 +163,8 @@ func draw(cast []byte) ([]byte, error) {
 		if i == 0 {
 			continue // it stays
 		}
-		fmt.Fprintf(&b, "@keyframes l%d { 0%%, %.2f%% { opacity: 0 } %.2f%%, 100%% { opacity: 1 } }\n", i, 100*l.at/total, 100*l.at/total+0.01)
+		fmt.Fprintf(&b, "@keyframes l%d { 0%%, %.2f%% { opacity: 0 } %.2f%%, 100%% { opacity: 1 } }\n", i, 100*l.at/total,
+			100*l.at/total+0.01)
 		fmt.Fprintf(&b, ".l%d { animation: l%d %.1fs linear infinite }\n", i, i, total)
 	}
 	b.WriteString("}\n</style>\n")
@@ -172,7 +173,8 @@ func draw(cast []byte) ([]byte, error) {
 		fmt.Fprintf(&b, `<circle cx="%d" cy="16" r="5"/>`+"\n", margin+2+i*16)
 	}
 	for i, l := range printed {
-		fmt.Fprintf(&b, `<text class="l%d%s" x="%d" y="%d">%s</text>`+"\n", i, class(l.text), margin, titleBar+(i+1)*lineHeight-5, html.EscapeString(l.text))
+		fmt.Fprintf(&b, `<text class="l%d%s" x="%d" y="%d">%s</text>`+"\n", i, class(l.text), margin,
+			titleBar+(i+1)*lineHeight-5, html.EscapeString(l.text))
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes(), nil

@@ -64,7 +64,10 @@ func TestRecordAndDraw(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{">&lt;a&gt;<", ">b<", ` good" `, "prefers-color-scheme: dark", "prefers-reduced-motion"} {
+	for _, want := range []string{
+		">&lt;a&gt;<", ">b<", ` good" `, "prefers-color-scheme: dark",
+		"prefers-reduced-motion",
+	} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("%q is not in %s", want, svg)
 		}

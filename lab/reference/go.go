@@ -58,7 +58,8 @@ func parse(dir, importPath string) (*doc.Package, *token.FileSet, error) {
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
 		// Files for other systems declare the same names.
 		name := strings.TrimSuffix(e.Name(), ".go")
-		return name == e.Name() || strings.HasSuffix(name, "_test") || strings.HasSuffix(name, "_other") || strings.HasSuffix(name, "_windows")
+		return name == e.Name() || strings.HasSuffix(name, "_test") || strings.HasSuffix(name, "_other") ||
+			strings.HasSuffix(name, "_windows")
 	})
 	var files []*ast.File
 	for _, e := range entries {
@@ -103,7 +104,8 @@ func goPage(p *doc.Package, fset *token.FileSet) (string, error) {
 			markdown(f.Doc)
 		}
 	}
-	fmt.Fprintf(&b, "# Package %s\n\n`import %q` ([pkg.go.dev](https://pkg.go.dev/%s))\n\n", p.Name, p.ImportPath, p.ImportPath)
+	fmt.Fprintf(&b, "# Package %s\n\n`import %q` ([pkg.go.dev](https://pkg.go.dev/%s))\n\n", p.Name, p.ImportPath,
+		p.ImportPath)
 	markdown(p.Doc)
 	if len(p.Consts)+len(p.Vars) > 0 {
 		b.WriteString("## Constants and variables\n\n")
@@ -135,10 +137,12 @@ func linkURL(p *doc.Package, l *comment.DocLink) string {
 	switch {
 	case l.Recv == "" && slices.ContainsFunc(p.Types, func(t *doc.Type) bool { return t.Name == l.Name }):
 		return "#type-" + name
-	case slices.ContainsFunc(p.Types, func(t *doc.Type) bool { return hasFunc(t, l) }) || slices.ContainsFunc(p.Funcs, func(f *doc.Func) bool { return l.Recv == "" && f.Name == l.Name }):
+	case slices.ContainsFunc(p.Types, func(t *doc.Type) bool { return hasFunc(t, l) }) ||
+		slices.ContainsFunc(p.Funcs, func(f *doc.Func) bool { return l.Recv == "" && f.Name == l.Name }):
 		return "#" + name
 	}
-	return "https://pkg.go.dev/" + p.ImportPath + "#" + strings.TrimPrefix(l.Recv+"."+l.Name, ".") // a constant, a variable or a field
+	// a constant, a variable or a field
+	return "https://pkg.go.dev/" + p.ImportPath + "#" + strings.TrimPrefix(l.Recv+"."+l.Name, ".")
 }
 
 func hasFunc(t *doc.Type, l *comment.DocLink) bool {
@@ -146,7 +150,8 @@ func hasFunc(t *doc.Type, l *comment.DocLink) bool {
 	if l.Recv != "" {
 		of = t.Methods
 	}
-	return (l.Recv == "" || l.Recv == t.Name) && slices.ContainsFunc(of, func(f *doc.Func) bool { return f.Name == l.Name })
+	return (l.Recv == "" || l.Recv == t.Name) &&
+		slices.ContainsFunc(of, func(f *doc.Func) bool { return f.Name == l.Name })
 }
 
 // outsideCode lets no text outside of blocks of code become HTML or a template of the site.

@@ -21,7 +21,10 @@ func TestReferences(t *testing.T) {
 		"go-pleach":  {"## Type Group\n", "### Group.Broadcast\n", "```go\nfunc (g *Group) Broadcast(", "### Join\n"},
 		"go-ordered": {"# Package ordered\n"},
 		"python":     {"#### Comm.allreduce\n", "## Module pleach.torch\n", "### JobEnded\n"},
-		"agent":      {"## `PUT /v1/shards/{name}`", "Right: `operate`.", "| `wait` | query | boolean |", "If empty, none.", "### Receipt\n"},
+		"agent": {
+			"## `PUT /v1/shards/{name}`", "Right: `operate`.", "| `wait` | query | boolean |", "If empty, none.",
+			"### Receipt\n",
+		},
 	} {
 		text, err := os.ReadFile(dir + "/" + name + ".md")
 		if err != nil {

@@ -32,13 +32,15 @@ const (
 func contacts(nations []int32, first int, addressSeed, phoneSeed, balanceSeed lehmer) Contacts {
 	n := len(nations)
 	c := Contacts{Address: make([]string, n), Phone: make([]string, n), Balance: make([]int64, n)}
-	address, phone, balance := newColumn(addressSeed, 0), newColumn(phoneSeed, first*phoneDraws), newColumn(balanceSeed, first)
+	address, phone, balance := newColumn(addressSeed, 0), newColumn(phoneSeed, first*phoneDraws),
+		newColumn(balanceSeed, first)
 	address.skip(first * addressDraws)
 	for i, nation := range nations {
 		row := address
 		c.Address[i] = addressText(&row)
 		address.skip(addressDraws)
-		c.Phone[i] = fmt.Sprintf("%d-%03d-%03d-%04d", 10+nation, phone.draw(100, 999), phone.draw(100, 999), phone.draw(1000, 9999))
+		c.Phone[i] = fmt.Sprintf("%d-%03d-%03d-%04d", 10+nation, phone.draw(100, 999), phone.draw(100, 999),
+			phone.draw(1000, 9999))
 		c.Balance[i] = int64(balance.draw(-99_999, 999_999))
 	}
 	return c

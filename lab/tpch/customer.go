@@ -19,7 +19,10 @@ type Suppliers struct {
 // panics if there are no such rows.
 func (g Generator) Customers(first, end int) Customers {
 	checkRange("customer", first, end, g.customers)
-	c := Customers{CustKey: keys(first, end), NationKey: nationKeys(1489529863, first, end), Segment: make([]Segment, end-first)}
+	c := Customers{
+		CustKey: keys(first, end), NationKey: nationKeys(1489529863, first, end),
+		Segment: make([]Segment, end-first),
+	}
 	segment := newColumn(1140279430, first)
 	for i := range c.Segment {
 		c.Segment[i] = Segment(segment.draw(0, len(segments)-1))

@@ -70,7 +70,10 @@ func partName(stream *lehmer) string {
 func (g Generator) PartSupps(first, end int) PartSupps {
 	checkRange("part", first, end, g.parts)
 	n := (end - first) * suppliersPerPart
-	s := PartSupps{PartKey: make([]int32, n), SuppKey: make([]int32, n), AvailQty: make([]int32, n), SupplyCost: make([]int64, n)}
+	s := PartSupps{
+		PartKey: make([]int32, n), SuppKey: make([]int32, n), AvailQty: make([]int32, n),
+		SupplyCost: make([]int64, n),
+	}
 	quantity, cost := newColumn(1671059989, first*suppliersPerPart), newColumn(1051288424, first*suppliersPerPart)
 	for i := range s.PartKey {
 		part := first + i/suppliersPerPart + 1

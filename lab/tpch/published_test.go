@@ -90,7 +90,8 @@ type answers struct {
 
 func newAnswers(g Generator) *answers {
 	a := &answers{
-		customers: g.Customers(0, g.NumCustomers()), suppliers: g.Suppliers(0, g.NumSuppliers()), parts: g.Parts(0, g.NumParts()),
+		customers: g.Customers(0, g.NumCustomers()), suppliers: g.Suppliers(0, g.NumSuppliers()),
+		parts:      g.Parts(0, g.NumParts()),
 		totalPrice: make(map[string]int64),
 	}
 	a.q3 = NewQ3(&a.customers)
@@ -111,7 +112,8 @@ func (a *answers) add(o *Orders, l *Lineitems) {
 			a.addQ14(l, line)
 		}
 		if quantity > 300 {
-			row := fmt.Sprintf("%s %d %v %s %d", CustomerName(o.CustKey[i]), key, o.OrderDate[i], rounded(o.TotalPrice[i], 100), quantity)
+			row := fmt.Sprintf("%s %d %v %s %d", CustomerName(o.CustKey[i]), key, o.OrderDate[i], rounded(o.TotalPrice[i], 100),
+				quantity)
 			a.large = append(a.large, row)
 			a.totalPrice[row] = o.TotalPrice[i]
 		}
@@ -120,14 +122,16 @@ func (a *answers) add(o *Orders, l *Lineitems) {
 
 func (a *answers) addQ5(o *Orders, i int, l *Lineitems, line int) {
 	nation := a.customers.NationKey[o.CustKey[i]-1]
-	if d := o.OrderDate[i]; d >= DateOf(1994, 1, 1) && d < DateOf(1995, 1, 1) && nation == a.suppliers.NationKey[l.SuppKey[line]-1] {
+	if d := o.OrderDate[i]; d >= DateOf(1994, 1, 1) && d < DateOf(1995, 1, 1) &&
+		nation == a.suppliers.NationKey[l.SuppKey[line]-1] {
 		a.revenue[nation] += l.ExtendedPrice[line] * int64(100-l.Discount[line])
 	}
 }
 
 func (a *answers) addQ12(o *Orders, i int, l *Lineitems, line int) {
 	received := l.ReceiptDate[line]
-	if l.ShipDate[line] >= l.CommitDate[line] || l.CommitDate[line] >= received || received < DateOf(1994, 1, 1) || received >= DateOf(1995, 1, 1) {
+	if l.ShipDate[line] >= l.CommitDate[line] || l.CommitDate[line] >= received || received < DateOf(1994, 1, 1) ||
+		received >= DateOf(1995, 1, 1) {
 		return
 	}
 	if p := o.Priority[i]; p == Urgent || p == High {

@@ -61,7 +61,8 @@ func (q *Q3) Rows() []Q3Row { return slices.Clone(q.rows) }
 // TopQ3 sorts rows of several parts of the orders and returns the ten that are the answer.
 func TopQ3(rows []Q3Row) []Q3Row {
 	slices.SortFunc(rows, func(a, b Q3Row) int {
-		return cmp.Or(cmp.Compare(b.Revenue, a.Revenue), cmp.Compare(a.OrderDate, b.OrderDate), cmp.Compare(a.OrderKey, b.OrderKey))
+		return cmp.Or(cmp.Compare(b.Revenue, a.Revenue), cmp.Compare(a.OrderDate, b.OrderDate),
+			cmp.Compare(a.OrderKey, b.OrderKey))
 	})
 	return rows[:min(len(rows), q3Rows)]
 }

@@ -44,7 +44,10 @@ func (r *round) socket(i int) string { return filepath.Join(r.dir, memberID(i)+"
 
 // agentArgs are the command line of the agent of a host. Half of the rounds have data directories.
 func (r *round) agentArgs(i int, seeds []string) []string {
-	args := []string{"agent", "--id", memberID(i), "--expect", fmt.Sprint(r.members), "--listen", seeds[i], "--socket", r.socket(i)}
+	args := []string{
+		"agent", "--id", memberID(i), "--expect", fmt.Sprint(r.members), "--listen", seeds[i],
+		"--socket", r.socket(i),
+	}
 	if r.seed%2 == 0 {
 		args = append(args, "--data-dir", filepath.Join(r.dir, "agent-"+memberID(i)))
 	}
@@ -101,9 +104,12 @@ func (r *round) awaitReady(hosts ...int) {
 func ask(ctx context.Context, socket, method, path, body string) (status int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, keyLimit+time.Second)
 	defer cancel()
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		},
+	}
 	q, err := http.NewRequestWithContext(ctx, method, "http://agent"+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -236,7 +242,8 @@ func (c *checker) checkKeys() {
 	})
 	c.eachCall(func(k call) {
 		if at, ok := written[k.Key]; !k.Write && k.answered > 0 && k.result == "" && ok && at < k.At {
-			c.violated("keys outlive gated restarts", k.At, []string{k.process}, "%s does not find key %d, which was written before", k.process, k.Key)
+			c.violated("keys outlive gated restarts", k.At, []string{k.process},
+				"%s does not find key %d, which was written before", k.process, k.Key)
 		}
 	})
 }

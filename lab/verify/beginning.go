@@ -73,7 +73,8 @@ func (c *checker) checkBeginnings() (n int) {
 				if first == nil {
 					first, firstBy = e, h.process
 				} else if first.From != e.From {
-					c.violated("a group begins with one state", e.At, []string{h.process, firstBy}, "%s begins with the state of %s, %s with that of %s", h.process, e.From, firstBy, first.From)
+					c.violated("a group begins with one state", e.At, []string{h.process, firstBy},
+						"%s begins with the state of %s, %s with that of %s", h.process, e.From, firstBy, first.From)
 				}
 			}
 		}
@@ -83,7 +84,9 @@ func (c *checker) checkBeginnings() (n int) {
 		for _, h := range c.histories {
 			version := h.founded(uint64(group)*groupViews + 1)
 			if h.group == group && version > first.Seq && h.viewAt(len(h.events)) >= settled {
-				c.violated("a group begins with the newest state", first.At, []string{h.process, firstBy}, "%s begins with version %d of %s, but %s has begun the group with version %d", firstBy, first.Seq, first.From, h.process, version)
+				c.violated("a group begins with the newest state", first.At, []string{h.process, firstBy},
+					"%s begins with version %d of %s, but %s has begun the group with version %d", firstBy, first.Seq, first.From,
+					h.process, version)
 			}
 		}
 	}

@@ -30,7 +30,8 @@ func TestRulesOfBeginnings(t *testing.T) {
 		contradict(h)
 		c := &checker{histories: h}
 		n := c.checkBeginnings()
-		if found := slices.ContainsFunc(c.violations, func(v violation) bool { return v.rule == rule }); n != 3 || found != (rule != "") || rule == "" && len(c.violations) > 0 {
+		if found := slices.ContainsFunc(c.violations, func(v violation) bool { return v.rule == rule }); n != 3 ||
+			found != (rule != "") || rule == "" && len(c.violations) > 0 {
 			t.Errorf("%q: %d states compared, %v", rule, n, c.violations)
 		}
 	}
@@ -75,7 +76,10 @@ func TestRulesOfKeys(t *testing.T) {
 			{Type: evReturn, At: 8, Op: 4, Key: 3, Value: "y"},
 		}}}
 	}
-	for read, rule := range map[string]string{"y": "", "x": "registers are linearizable", "": "keys outlive gated restarts"} {
+	for read, rule := range map[string]string{
+		"y": "", "x": "registers are linearizable",
+		"": "keys outlive gated restarts",
+	} {
 		h := keys()
 		find(h[0], evReturn, 3).Value = read
 		v := check(h, agents, nil, new(summary))
@@ -101,7 +105,8 @@ func TestGroupsOfStateInMemory(t *testing.T) {
 	for token, rule := range map[uint64]string{8: "", 6: "tokens of locks rise"} {
 		stop := []Event{{Type: evFault, At: 50, Until: 60, Err: killAll}}
 		v := check([]*history{play("m0#1", 1, 7, ""), play("m0#2", 100, token, "")}, memory, stop, new(summary))
-		v = slices.DeleteFunc(v, func(v violation) bool { return v.rule == "the group recovers" }) // nobody has ended in order
+		// nobody has ended in order
+		v = slices.DeleteFunc(v, func(v violation) bool { return v.rule == "the group recovers" })
 		if rule == "" && len(v) > 0 || rule != "" && (len(v) != 1 || v[0].rule != rule) {
 			t.Errorf("token %d: %v", token, v)
 		}

@@ -23,7 +23,8 @@ import (
 func observe() int64 {
 	var t syscall.Timespec
 	const monotonic = 1
-	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, monotonic, uintptr(unsafe.Pointer(&t)), 0); errno != 0 {
+	if _, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, monotonic, uintptr(unsafe.Pointer(&t)),
+		0); errno != 0 {
 		panic(errno) // there is such a clock
 	}
 	return t.Nano()
@@ -124,11 +125,15 @@ func buildMember(source, program string, replaced map[string]string) error {
 		}
 		text = []byte(strings.Replace(string(text), c.old, c.new, 1))
 	}
-	files := map[string]string{filepath.Join(at, "time.go"): filepath.Join(dir, "time.go"), filepath.Join(at, "shift.go"): filepath.Join(dir, "shift.go")}
+	files := map[string]string{
+		filepath.Join(at, "time.go"):  filepath.Join(dir, "time.go"),
+		filepath.Join(at, "shift.go"): filepath.Join(dir, "shift.go"),
+	}
 	for name, by := range replaced {
 		files[name] = by
 	}
-	if err = errors.Join(os.WriteFile(filepath.Join(dir, "time.go"), text, 0o600), os.WriteFile(filepath.Join(dir, "shift.go"), []byte(shiftSource), 0o600)); err != nil {
+	if err = errors.Join(os.WriteFile(filepath.Join(dir, "time.go"), text, 0o600),
+		os.WriteFile(filepath.Join(dir, "shift.go"), []byte(shiftSource), 0o600)); err != nil {
 		return err
 	}
 	return build(source, ".", program, files, "-tags", "shifted")
@@ -150,7 +155,8 @@ func build(source, name, program string, replaced map[string]string, flags ...st
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-overlay", program+".overlay", "-o", program, name)...)
+	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-overlay", program+".overlay", "-o", program,
+		name)...)
 	cmd.Dir, cmd.Env = source, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("verify: build %s: %w: %s", program, err, out)

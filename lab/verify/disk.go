@@ -18,7 +18,8 @@ func (r *round) disk(i int) string { return filepath.Join(r.dir, "data-"+memberI
 // mountDisks gives each host its disk.
 func (r *round) mountDisks() error {
 	for i := range r.hosts {
-		if err := errors.Join(os.MkdirAll(r.disk(i), 0o700), syscall.Mount("tmpfs", r.disk(i), "tmpfs", 0, diskSize)); err != nil {
+		if err := errors.Join(os.MkdirAll(r.disk(i), 0o700), syscall.Mount("tmpfs", r.disk(i), "tmpfs", 0,
+			diskSize)); err != nil {
 			return err
 		}
 	}

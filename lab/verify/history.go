@@ -29,8 +29,9 @@ type Event struct {
 	Partition int    `json:"partition,omitempty"` // serve
 	Token     uint64 `json:"token,omitempty"`     // serve, hold, release
 	Until     int64  `json:"until,omitempty"`     // serve, hold, and faults: the end
-	Since     int    `json:"since,omitempty"`     // receipt: the messages up to this one may be missing, as an error has said
-	Hosts     []int  `json:"hosts,omitempty"`     // fault
+	// receipt: the messages up to this one may be missing, as an error has said
+	Since int   `json:"since,omitempty"`
+	Hosts []int `json:"hosts,omitempty"` // fault
 }
 
 // The types of events.

@@ -61,7 +61,10 @@ func runJob(c jobConfig) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), jobLimit)
 	defer cancel()
-	world, err := pleach.NewWorld(ctx, pleach.Config{Group: "verify-job", Addresses: strings.Split(c.addresses, ","), Rank: c.rank})
+	world, err := pleach.NewWorld(ctx, pleach.Config{
+		Group: "verify-job", Addresses: strings.Split(c.addresses, ","),
+		Rank: c.rank,
+	})
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,8 @@ func (r *round) playJob() ([]*history, error) {
 	}
 	processes := make([]*exec.Cmd, r.members)
 	for i := range processes {
-		cmd := r.network.command(i, r.program, "job", "--rank", fmt.Sprint(i), "--addresses", strings.Join(addresses, ","), "--dir", r.dir)
+		cmd := r.network.command(i, r.program, "job", "--rank", fmt.Sprint(i), "--addresses", strings.Join(addresses, ","),
+			"--dir", r.dir)
 		log, err := os.Create(filepath.Join(r.dir, fmt.Sprintf("job#%d.log", i)))
 		if err != nil {
 			return nil, err
@@ -137,11 +141,15 @@ func checkJob(tasks int, histories []*history, s *summary) (violations []violati
 			}
 			s.results++
 			if want := jobResult(tasks, e.Seq); e.Value != want {
-				violations = append(violations, violation{"results are right", fmt.Sprintf("%s: call %d returned %s, want %s", h.process, e.Seq, e.Value, want), e.At, []string{h.process}})
+				violations = append(violations, violation{"results are right", fmt.Sprintf("%s: call %d returned %s, want %s",
+					h.process, e.Seq, e.Value, want), e.At, []string{h.process}})
 			}
 		}
 		if !h.killed && !h.ended {
-			violations = append(violations, violation{"jobs finish", fmt.Sprintf("%s has not finished", h.process), last, []string{h.process}})
+			violations = append(violations, violation{
+				"jobs finish", fmt.Sprintf("%s has not finished", h.process), last,
+				[]string{h.process},
+			})
 		}
 	}
 	return violations

@@ -48,7 +48,8 @@ func (c *checker) checkRegisters() (calls, undecided int) {
 		calls += len(ops)
 		switch porcupine.CheckOperationsTimeout(register(), ops, undecidedAfter) {
 		case porcupine.Illegal:
-			c.violated("registers are linearizable", ops[0].Call, nil, "register %d: its %d reads and writes have no order that explains them", key, len(ops))
+			c.violated("registers are linearizable", ops[0].Call, nil,
+				"register %d: its %d reads and writes have no order that explains them", key, len(ops))
 		case porcupine.Unknown:
 			undecided++
 		}
@@ -90,7 +91,10 @@ func (c *checker) eachCall(f func(call)) {
 func (c *checker) operations() map[int][]porcupine.Operation {
 	byKey := map[int][]porcupine.Operation{}
 	c.eachCall(func(k call) {
-		op := porcupine.Operation{ClientId: k.client, Input: access{k.Write, k.Value}, Call: k.At, Output: k.result, Return: k.answered}
+		op := porcupine.Operation{
+			ClientId: k.client, Input: access{k.Write, k.Value}, Call: k.At, Output: k.result,
+			Return: k.answered,
+		}
 		switch {
 		case k.Key <= queueKey:
 			return

@@ -78,7 +78,8 @@ func (c *checker) tenures() map[int][]*tenure {
 			case e.Type == evHold && t == nil:
 				byToken[e.Token] = &tenure{Event: e, process: h.process}
 			case e.Type == evHold && t.process != h.process:
-				c.violated("one holder for each token", e.At, []string{h.process, t.process}, "%s and %s have held locks by token %d", h.process, t.process, e.Token)
+				c.violated("one holder for each token", e.At, []string{h.process, t.process},
+					"%s and %s have held locks by token %d", h.process, t.process, e.Token)
 			case e.Type == evHold:
 				t.Until = max(t.Until, e.Until)
 			case e.Type == evRelease && t != nil:
@@ -87,7 +88,8 @@ func (c *checker) tenures() map[int][]*tenure {
 		}
 	}
 	byLock := map[int][]*tenure{}
-	for _, t := range slices.SortedFunc(maps.Values(byToken), func(a, b *tenure) int { return cmp.Compare(a.Token, b.Token) }) {
+	for _, t := range slices.SortedFunc(maps.Values(byToken),
+		func(a, b *tenure) int { return cmp.Compare(a.Token, b.Token) }) {
 		byLock[t.Key] = append(byLock[t.Key], t)
 	}
 	return byLock
@@ -103,9 +105,12 @@ func (c *checker) checkLocks() (changes int, vacant []time.Duration) {
 			a, b := list[i-1], list[i]
 			switch processes := []string{a.process, b.process}; {
 			case b.At < a.At:
-				c.violated("tokens of locks rise", b.At, processes, "lock %d: %s has token %d, and later %s the lower token %d", lock, b.process, b.Token, a.process, a.Token)
+				c.violated("tokens of locks rise", b.At, processes, "lock %d: %s has token %d, and later %s the lower token %d",
+					lock, b.process, b.Token, a.process, a.Token)
 			case b.At < a.Until:
-				c.violated("one holder at a time", b.At, processes, "lock %d: %s (token %d) still holds it %v after %s (token %d) has got it", lock, a.process, a.Token, time.Duration(a.Until-b.At), b.process, b.Token)
+				c.violated("one holder at a time", b.At, processes,
+					"lock %d: %s (token %d) still holds it %v after %s (token %d) has got it", lock, a.process, a.Token,
+					time.Duration(a.Until-b.At), b.process, b.Token)
 			case !a.released:
 				vacant = append(vacant, time.Duration(b.At-a.Until))
 			}

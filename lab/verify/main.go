@@ -95,5 +95,6 @@ func (c *config) flags(f *flag.FlagSet) {
 	f.DurationVar(&c.shrinkFor, "shrink", 0, "how long to look for a shorter plan that violates the same rule")
 	f.StringVar(&c.kind, "kind", "", "rounds of one `kind` alone: disks, memory or agents")
 	f.IntVar(&c.members, "members", 5, "the `number` of members; rounds of agents have 3 to 5")
-	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"), "the `directory` of histories; those of rounds that were right are removed")
+	f.StringVar(&c.dir, "dir", filepath.Join(os.TempDir(), "pleach-verify"),
+		"the `directory` of histories; those of rounds that were right are removed")
 }

@@ -71,7 +71,11 @@ const (
 )
 
 func runMember(c memberConfig) (err error) {
-	m := &member{memberConfig: c, random: rand.New(rand.NewPCG(c.seed, 7)), store: store{filepath.Join(c.dir, "store"), make(map[int]cached), sync.Mutex{}}}
+	m := &member{memberConfig: c, random: rand.New(rand.NewPCG(c.seed, 7)), store: store{
+		filepath.Join(c.dir, "store"),
+		make(map[int]cached),
+		sync.Mutex{},
+	}}
 	m.journal, err = openJournal(filepath.Join(c.dir, c.process+".jsonl"))
 	if err != nil {
 		return err
@@ -81,8 +85,9 @@ func runMember(c memberConfig) (err error) {
 	followShifts(shiftFile(c.dir, c.id))
 	config := pleach.Config{
 		Group: "verify", ID: c.id, Listen: c.listen, Expect: c.expect,
-		Recovery: pleach.Recovery{Rejoin: true}, Security: pleach.Security{Secret: []byte("a secret of sixteen bytes or more")},
-		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Recovery: pleach.Recovery{Rejoin: true},
+		Security: pleach.Security{Secret: []byte("a secret of sixteen bytes or more")},
+		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	join := m.joinOwners
 	if c.kind == memory {
@@ -210,7 +215,10 @@ func (m *member) broadcast(ctx context.Context) {
 				r, err = m.group.WaitStable(waiting, pleach.Since(lost.Last()))
 			}
 			cancel()
-			m.journal.write(Event{Type: evReceipt, View: r.View, Seq: seq, Since: missing, Members: membersOf(r.Members), Err: text(err)})
+			m.journal.write(Event{
+				Type: evReceipt, View: r.View, Seq: seq, Since: missing, Members: membersOf(r.Members),
+				Err: text(err),
+			})
 		}
 	}
 }

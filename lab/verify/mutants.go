@@ -17,37 +17,123 @@ type mutant struct {
 
 // mutants are all of them. Each old text occurs once in its file.
 var mutants = []mutant{
-	{"delivered-twice", disks, "internal/machine/stream/deliver.go", "\tdefault:\n\t\tm.inbox.push(", "\tdefault:\n\t\tif f.delivered%50 == 0 {\n\t\t\tm.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})\n\t\t}\n\t\tm.inbox.push("},
-	{"dropped", disks, "internal/machine/stream/deliver.go", "case len(message) > m.config.MaxMessage:", "case len(message) > m.config.MaxMessage || f.delivered%200 == 7:"},
+	{
+		"delivered-twice", disks, "internal/machine/stream/deliver.go", "\tdefault:\n\t\tm.inbox.push(",
+		"\tdefault:\n\t\tif f.delivered%50 == 0 {\n\t\t\tm.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})\n\t\t}\n\t\tm.inbox.push(",
+	},
+	{
+		"dropped", disks, "internal/machine/stream/deliver.go", "case len(message) > m.config.MaxMessage:",
+		"case len(message) > m.config.MaxMessage || f.delivered%200 == 7:",
+	},
 	{"cut-not-delivered", disks, "internal/machine/stream/view.go", "\t\t\tm.deliver(f, end.Next)\n", ""},
-	{"flush-does-not-wait", disks, "internal/machine/stream/view.go", "if f := m.flowOf(end.MemberID); f != nil && f.next < end.Next {", "if f := m.flowOf(end.MemberID); f != nil && false {"},
-	{"frozen-member-delivers", disks, "internal/machine/stream/receive.go", "\tif m.frozen {\n\t\tm.heldBytes += seg.size()\n\t\treturn\n\t}\n", ""},
-	{"holes-are-skipped", disks, "internal/machine/stream/receive.go", "\tif number == f.next {\n\t\tif tree {", "\tif number >= f.next && len(f.ahead) == 0 {\n\t\tf.next = number\n\t\tif tree {"},
-	{"ack-before-children", disks, "internal/machine/stream/stable.go", "if a.from[r] < a.wanted {", "if a.from[r] < a.wanted && f == nil {"},
-	{"ack-before-segment", disks, "internal/machine/stream/stable.go", "if a.acked >= a.wanted || f.next < a.wanted || m.frozen && f.frozenAt < a.wanted || f.lostBefore(a.wanted) {", "if a.acked >= a.wanted {"},
-	{"receipt-names-joiners", disks, "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || p.config.Static {", "if true {"},
-	{"receipt-of-one-membership", disks, "stable.go", "	if e.Memberships == nil {", "	if e.Memberships == nil || position == 0 {"},
-	{"minority-decides", disks, "internal/machine/membership/view.go", "return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()"},
-	{"gap-not-told", disks, "rejoin.go", "&GapError{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}", "nil"},
+	{
+		"flush-does-not-wait", disks, "internal/machine/stream/view.go",
+		"if f := m.flowOf(end.MemberID); f != nil && f.next < end.Next {",
+		"if f := m.flowOf(end.MemberID); f != nil && false {",
+	},
+	{
+		"frozen-member-delivers", disks, "internal/machine/stream/receive.go",
+		"\tif m.frozen {\n\t\tm.heldBytes += seg.size()\n\t\treturn\n\t}\n", "",
+	},
+	{
+		"holes-are-skipped", disks, "internal/machine/stream/receive.go", "\tif number == f.next {\n\t\tif tree {",
+		"\tif number >= f.next && len(f.ahead) == 0 {\n\t\tf.next = number\n\t\tif tree {",
+	},
+	{
+		"ack-before-children", disks, "internal/machine/stream/stable.go", "if a.from[r] < a.wanted {",
+		"if a.from[r] < a.wanted && f == nil {",
+	},
+	{
+		"ack-before-segment", disks, "internal/machine/stream/stable.go",
+		"if a.acked >= a.wanted || f.next < a.wanted || m.frozen && f.frozenAt < a.wanted || f.lostBefore(a.wanted) {",
+		"if a.acked >= a.wanted {",
+	},
+	{
+		"receipt-names-joiners", disks, "stable.go", "if m.Incarnation <= sentIn || sentIn == 0 || p.config.Static {",
+		"if true {",
+	},
+	{
+		"receipt-of-one-membership", disks, "stable.go", "	if e.Memberships == nil {",
+		"	if e.Memberships == nil || position == 0 {",
+	},
+	{
+		"minority-decides", disks, "internal/machine/membership/view.go",
+		"return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()",
+	},
+	{
+		"gap-not-told", disks, "rejoin.go", "&GapError{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}",
+		"nil",
+	},
 	{"shard-work-not-drained", disks, "shard/serve.go", "if !o.draining || o.working > 0 || ", "if !o.draining || "},
-	{"shard-serves-without-lease", disks, "internal/services/handoff/machine.go", "return part.token, part.state == held && now < m.until", "return part.token, part.state == held"},
-	{"shard-old-token", disks, "internal/services/handoff/machine.go", "part.state, part.token = held, m.token()", "part.state, part.token = held, m.token()-m.view+m.self.Incarnation"},
-	{"shard-token-begins-again", disks, "shard/config.go", "floor := max(c.TokenFloor(), mark.Floor())", "floor := uint64(0)"},
-	{"shard-view-skipped-keeps", disks, "internal/services/handoff/machine.go", "follows := view == m.view+1 && self == m.self", "follows := m.view > 0"},
-	{"state-of-the-lowest-rank", memory, "state.go", "number = min(o.OfferState(), lifecycle.HasState-1)", "number = min(o.OfferState(), 1)"},
-	{"order-begins-again", agents, "internal/services/sequencer/joining.go", "	case j.knows:\n\t\tanswer.Body = []byte{1}\n", "	case j.knows:\n"},
-	{"minority-does-not-doubt", disks, "internal/machine/membership/doubt.go", "	case m.live[asked] == nil && d.quiet:\n", "	case m.live[asked] == nil && d.quiet && m.view.Number == 0:\n"},
+	{
+		"shard-serves-without-lease", disks, "internal/services/handoff/machine.go",
+		"return part.token, part.state == held && now < m.until", "return part.token, part.state == held",
+	},
+	{
+		"shard-old-token", disks, "internal/services/handoff/machine.go", "part.state, part.token = held, m.token()",
+		"part.state, part.token = held, m.token()-m.view+m.self.Incarnation",
+	},
+	{
+		"shard-token-begins-again", disks, "shard/config.go", "floor := max(c.TokenFloor(), mark.Floor())",
+		"floor := uint64(0)",
+	},
+	{
+		"shard-view-skipped-keeps", disks, "internal/services/handoff/machine.go",
+		"follows := view == m.view+1 && self == m.self", "follows := m.view > 0",
+	},
+	{
+		"state-of-the-lowest-rank", memory, "state.go", "number = min(o.OfferState(), lifecycle.HasState-1)",
+		"number = min(o.OfferState(), 1)",
+	},
+	{
+		"order-begins-again", agents, "internal/services/sequencer/joining.go",
+		"	case j.knows:\n\t\tanswer.Body = []byte{1}\n", "	case j.knows:\n",
+	},
+	{
+		"minority-does-not-doubt", disks, "internal/machine/membership/doubt.go", "	case m.live[asked] == nil && d.quiet:\n",
+		"	case m.live[asked] == nil && d.quiet && m.view.Number == 0:\n",
+	},
 	{"order-not-safe", memory, "replicated/replica.go", "Safe: true}", "Safe: false}"},
-	{"order-counts-one-ack-less", memory, "internal/services/sequencer/lead.go", "counts[(len(counts)-1)/2])", "counts[len(counts)-1])"},
-	{"order-not-sent-again", memory, "internal/services/sequencer/machine.go", "	m.forwarded = 0\n	return m.deliver(m.numbered)", "	return m.deliver(m.numbered)"},
-	{"reads-without-the-order", memory, "replicated/propose.go", "	_, err := r.propose(ctx, &proposal{read: f})\n	return err\n", "	f()\n	return nil\n"},
-	{"joiner-without-results", memory, "internal/services/session/sessions.go", "s.results[seq] = d.Bytes()", "_, _ = seq, d.Bytes()"},
-	{"lease-by-the-time-of-day", memory, "lease/table.go", "return time.Since(began) })", "return time.Now().Round(0).Sub(began.Round(0)) })"},
-	{"lease-taken-over-early", memory, "internal/services/leases/table.go", "return since + ttl + Time(float64(ttl)*t.Drift) - now + 1", "return since + ttl/4*3 - now + 1"},
-	{"lease-renewal-ignored", memory, "internal/services/leases/table.go", "(!held || same && e.Renewals == c.Renewals):", "(!held || same):"},
-	{"lease-never-expires", memory, "lease/lease.go", "return h.life.Err() == nil && h.leases.table.now() < time.Duration(h.until.Load())", "return h.life.Err() == nil"},
-	{"lease-token-begins-again", memory, "lease/prepare.go", "return max(l.config.TokenFloor(), l.table.floor())", "return 1"},
-	{"lease-token-stays", memory, "internal/services/leases/table.go", "t.token = max(t.token+1, c.Floor)", "t.token = max(t.token, 1, c.Floor)"},
+	{
+		"order-counts-one-ack-less", memory, "internal/services/sequencer/lead.go", "counts[(len(counts)-1)/2])",
+		"counts[len(counts)-1])",
+	},
+	{
+		"order-not-sent-again", memory, "internal/services/sequencer/machine.go",
+		"	m.forwarded = 0\n	return m.deliver(m.numbered)", "	return m.deliver(m.numbered)",
+	},
+	{
+		"reads-without-the-order", memory, "replicated/propose.go",
+		"	_, err := r.propose(ctx, &proposal{read: f})\n	return err\n", "	f()\n	return nil\n",
+	},
+	{
+		"joiner-without-results", memory, "internal/services/session/sessions.go", "s.results[seq] = d.Bytes()",
+		"_, _ = seq, d.Bytes()",
+	},
+	{
+		"lease-by-the-time-of-day", memory, "lease/table.go", "return time.Since(began) })",
+		"return time.Now().Round(0).Sub(began.Round(0)) })",
+	},
+	{
+		"lease-taken-over-early", memory, "internal/services/leases/table.go",
+		"return since + ttl + Time(float64(ttl)*t.Drift) - now + 1", "return since + ttl/4*3 - now + 1",
+	},
+	{
+		"lease-renewal-ignored", memory, "internal/services/leases/table.go", "(!held || same && e.Renewals == c.Renewals):",
+		"(!held || same):",
+	},
+	{
+		"lease-never-expires", memory, "lease/lease.go",
+		"return h.life.Err() == nil && h.leases.table.now() < time.Duration(h.until.Load())", "return h.life.Err() == nil",
+	},
+	{
+		"lease-token-begins-again", memory, "lease/prepare.go", "return max(l.config.TokenFloor(), l.table.floor())",
+		"return 1",
+	},
+	{
+		"lease-token-stays", memory, "internal/services/leases/table.go", "t.token = max(t.token+1, c.Floor)",
+		"t.token = max(t.token, 1, c.Floor)",
+	},
 }
 
 // runMutants builds members with one mutant after the other, and runs them.

@@ -49,25 +49,41 @@ const killAll = "kill all"
 // faults returns all of them. Every one leaves the group able to recover when it has ended. Where
 // the state is in memory, the death of a majority ends the group: there, kill takes a minority.
 func faults() []fault {
-	stop, resume, kill, start := each(signalled(syscall.SIGSTOP)), each(signalled(syscall.SIGCONT)), each((*round).kill), each((*round).start)
+	stop, resume, kill, start := each(signalled(syscall.SIGSTOP)), each(signalled(syscall.SIGCONT)), each((*round).kill),
+		each((*round).start)
 	own, kept, members, all := []string{memory}, []string{disks}, []string{disks, memory}, []string{disks, memory, agents}
 	return []fault{
 		{name: "kill", hosts: 3, most: 3 * time.Second, kinds: kept, begin: kill, end: start},
 		{name: killMinority, hosts: 2, most: 3 * time.Second, kinds: own, begin: kill, end: start},
 		{name: "sever", least: 2, hosts: 4, most: 5 * time.Second, kinds: all, begin: (*round).sever, end: (*round).join},
-		{name: severAndKill, least: 2, hosts: 4, most: 2 * time.Second, kinds: members, begin: (*round).severAndKill, end: (*round).joinAndStart},
+		{
+			name: severAndKill, least: 2, hosts: 4, most: 2 * time.Second, kinds: members, begin: (*round).severAndKill,
+			end: (*round).joinAndStart,
+		},
 		{name: "stop", hosts: 3, most: 5 * time.Second, kinds: all, begin: stop, end: resume},
 		{name: "cut", hosts: 3, most: 10 * time.Second, kinds: all, begin: (*round).cut, end: (*round).heal},
 		{name: "part", hosts: 3, most: 10 * time.Second, kinds: all, begin: (*round).part, end: (*round).heal},
 		{name: "slow", hosts: 1, most: 5 * time.Second, kinds: all, begin: each((*round).slow), end: each((*round).quick)},
-		{name: "clock", hosts: 3, most: 5 * time.Second, kinds: members, begin: each((*round).step), end: each((*round).stepBack)},
-		{name: "disk full", hosts: 3, most: 4 * time.Second, kinds: kept, begin: each((*round).fill), end: each((*round).empty)},
+		{
+			name: "clock", hosts: 3, most: 5 * time.Second, kinds: members, begin: each((*round).step),
+			end: each((*round).stepBack),
+		},
+		{
+			name: "disk full", hosts: 3, most: 4 * time.Second, kinds: kept, begin: each((*round).fill),
+			end: each((*round).empty),
+		},
 		{name: "restart all", hosts: 5, most: time.Second, rare: true, kinds: kept, begin: kill, end: start},
 		{name: killAll, hosts: 5, most: time.Second, rare: true, kinds: own, begin: kill, end: start},
 		{name: leaveAll, hosts: 5, most: time.Second, rare: true, kinds: members, begin: (*round).leave, end: start},
 		{name: "stop all", hosts: 5, most: 3 * time.Second, rare: true, kinds: members, begin: stop, end: resume},
-		{name: roll, hosts: 5, most: time.Second, rare: true, kinds: []string{agents}, begin: rollWith(syscall.SIGTERM), end: each(nothing)},
-		{name: rollByKill, hosts: 5, most: time.Second, rare: true, kinds: []string{agents}, begin: rollWith(syscall.SIGKILL), end: each(nothing)},
+		{
+			name: roll, hosts: 5, most: time.Second, rare: true, kinds: []string{agents}, begin: rollWith(syscall.SIGTERM),
+			end: each(nothing),
+		},
+		{
+			name: rollByKill, hosts: 5, most: time.Second, rare: true, kinds: []string{agents}, begin: rollWith(syscall.SIGKILL),
+			end: each(nothing),
+		},
 	}
 }
 

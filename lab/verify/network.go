@@ -34,14 +34,19 @@ func newNetwork(hosts int) (*network, error) {
 		n.remove()
 		return nil, err
 	}
-	commands = []string{"link add name lan type bridge", "link set lan up", "link add name part type bridge", "link set part up"}
+	commands = []string{
+		"link add name lan type bridge", "link set lan up", "link add name part type bridge",
+		"link set part up",
+	}
 	for host := range hosts {
-		commands = append(commands, fmt.Sprintf("link add name port%d type veth peer name eth0 netns %s", host, n.host(host)), fmt.Sprintf("link set port%d master lan up", host))
+		commands = append(commands, fmt.Sprintf("link add name port%d type veth peer name eth0 netns %s", host, n.host(host)),
+			fmt.Sprintf("link set port%d master lan up", host))
 	}
 	err := ip(n.name, commands...)
 	for host := range hosts {
 		if err == nil {
-			err = ip(n.host(host), fmt.Sprintf("address add %s/24 dev eth0", n.address(host)), "link set eth0 up", "link set lo up")
+			err = ip(n.host(host), fmt.Sprintf("address add %s/24 dev eth0", n.address(host)), "link set eth0 up",
+				"link set lo up")
 		}
 	}
 	if err != nil {
@@ -104,7 +109,8 @@ func (n *network) sever(a, b int) error {
 func (n *network) join(a, b int) error { return n.neighbors("del %s dev eth0", a, b) }
 
 func (n *network) neighbors(command string, a, b int) error {
-	return errors.Join(ip(n.host(a), fmt.Sprintf("neigh "+command, n.address(b))), ip(n.host(b), fmt.Sprintf("neigh "+command, n.address(a))))
+	return errors.Join(ip(n.host(a), fmt.Sprintf("neigh "+command, n.address(b))),
+		ip(n.host(b), fmt.Sprintf("neigh "+command, n.address(a))))
 }
 
 // remove removes the hosts. What is not there is no error.

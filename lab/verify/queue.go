@@ -48,9 +48,11 @@ func (c *checker) checkQueue(key int) (answered int) {
 		e := q.elements[k.result]
 		switch {
 		case e == nil || k.answered < e.putCalled:
-			c.violated("what is taken was put", k.At, []string{k.process}, "%s has taken %q, which nobody has put", k.process, k.result)
+			c.violated("what is taken was put", k.At, []string{k.process}, "%s has taken %q, which nobody has put", k.process,
+				k.result)
 		case e.taken != 0:
-			c.violated("elements are taken once", k.At, []string{k.process, e.takenBy}, "%s and %s have both taken %q", k.process, e.takenBy, k.result)
+			c.violated("elements are taken once", k.At, []string{k.process, e.takenBy}, "%s and %s have both taken %q",
+				k.process, e.takenBy, k.result)
 		default:
 			e.takeCalled, e.taken, e.takenBy = k.At, k.answered, k.process
 		}
@@ -76,16 +78,19 @@ func (c *checker) checkQueueOrder(q *queueHistory) {
 				a.lost = true
 				lost++
 			case a.taken != 0 && b.taken < a.takeCalled:
-				c.violated("the queue is in order", b.taken, []string{a.putBy, b.takenBy}, "%q was put before %q, and taken after it", a.value, b.value)
+				c.violated("the queue is in order", b.taken, []string{a.putBy, b.takenBy},
+					"%q was put before %q, and taken after it", a.value, b.value)
 			}
 		}
 		for _, k := range q.found {
 			if a.put < k.At && a.takeCalled > k.answered {
-				c.violated("a queue with elements is not empty", k.At, []string{k.process}, "%s has found the queue empty, which had %q", k.process, a.value)
+				c.violated("a queue with elements is not empty", k.At, []string{k.process},
+					"%s has found the queue empty, which had %q", k.process, a.value)
 			}
 		}
 	}
 	if lost > q.unanswered {
-		c.violated("no element is lost", 0, nil, "%d elements are gone, and %d calls that take one have no answer", lost, q.unanswered)
+		c.violated("no element is lost", 0, nil, "%d elements are gone, and %d calls that take one have no answer", lost,
+			q.unanswered)
 	}
 }

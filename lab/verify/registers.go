@@ -62,7 +62,10 @@ func (m *member) serve(ctx context.Context, r request) (value string, err error)
 		if !r.Write {
 			until = m.linger(ctx, until)
 		}
-		m.journal.write(Event{Type: evServe, At: began, Until: until, Partition: m.shards.Partition(r.name()), Token: token, Key: r.Key, Write: r.Write})
+		m.journal.write(Event{
+			Type: evServe, At: began, Until: until, Partition: m.shards.Partition(r.name()), Token: token,
+			Key: r.Key, Write: r.Write,
+		})
 		return err
 	})
 	if errors.Is(err, shard.ErrNotOwner) || errors.Is(err, shard.ErrClosed) {

@@ -126,12 +126,14 @@ func (c *checker) checkViews() {
 			}
 			last = e.View
 			if known, ok := c.views[e.View]; ok && !slices.Equal(known, e.Members) {
-				c.violated("views agree", e.At, []string{h.process}, "%s: view %d has %v, elsewhere %v", h.process, e.View, e.Members, known)
+				c.violated("views agree", e.At, []string{h.process}, "%s: view %d has %v, elsewhere %v", h.process, e.View,
+					e.Members, known)
 			}
 			c.views[e.View] = e.Members
 			self := identity{e.Self.ID, e.Self.Incarnation}
 			if other := c.identity[self]; other != nil && other != h {
-				c.violated("one process for each ID", e.At, []string{h.process, other.process}, "%s and %s are both %v", h.process, other.process, self)
+				c.violated("one process for each ID", e.At, []string{h.process, other.process}, "%s and %s are both %v", h.process,
+					other.process, self)
 			}
 			c.identity[self] = h
 		}
@@ -169,12 +171,14 @@ func (c *checker) checkDelivery(h *history, unsent map[message]bool) (n int) {
 			p, known := last[e.From]
 			incarnation := c.sender(e.View, e.Rank)
 			if known && e.Seq <= p.seq {
-				c.violated("once, in order", e.At, []string{h.process, e.From}, "%s has delivered %d of %s after %d", h.process, e.Seq, e.From, p.seq)
+				c.violated("once, in order", e.At, []string{h.process, e.From}, "%s has delivered %d of %s after %d", h.process,
+					e.Seq, e.From, p.seq)
 			}
 			if known && p.incarnation != 0 && p.incarnation == incarnation {
 				for seq := p.seq + 1; seq < e.Seq; seq++ {
 					if !unsent[message{e.From, seq}] {
-						c.violated("no silent loss", e.At, []string{h.process, e.From}, "%s has delivered %d of %s after %d, without %d", h.process, e.Seq, e.From, p.seq, seq)
+						c.violated("no silent loss", e.At, []string{h.process, e.From}, "%s has delivered %d of %s after %d, without %d",
+							h.process, e.Seq, e.From, p.seq, seq)
 					}
 				}
 			}
@@ -250,7 +254,9 @@ func (c *checker) checkReceipts() (n int) {
 }
 
 // checkReceipt checks one member of a receipt, for the messages after one that was checked.
-func (c *checker) checkReceipt(h *history, e Event, m Member, sent []broadcast, after int, delivered map[*history]map[message]bool) {
+func (c *checker) checkReceipt(h *history, e Event, m Member, sent []broadcast, after int,
+	delivered map[*history]map[message]bool,
+) {
 	other := c.identity[identity{m.ID, m.Incarnation}]
 	if other == nil || other == h || !other.ended {
 		return
@@ -264,7 +270,9 @@ func (c *checker) checkReceipt(h *history, e Event, m Member, sent []broadcast, 
 		if b.self != sent[len(sent)-1].self {
 			rule = "receipts cover all memberships"
 		}
-		c.violated(rule, e.At, []string{h.process, other.process}, "%s has a receipt of view %d for messages up to %d by %s, which never delivered %d", h.process, e.View, e.Seq, other.process, b.seq)
+		c.violated(rule, e.At, []string{h.process, other.process},
+			"%s has a receipt of view %d for messages up to %d by %s, which never delivered %d", h.process, e.View, e.Seq,
+			other.process, b.seq)
 		return
 	}
 }
@@ -300,7 +308,8 @@ func (c *checker) checkSynchrony() {
 			for _, b := range stay {
 				for msg := range got[in{a, view}] {
 					if msg.from != b.process && !got[in{b, view}][msg] {
-						c.violated("view synchrony", a.events[0].At, []string{a.process, b.process}, "%s has delivered %v of view %d, %s has not, and both continue", a.process, msg, view, b.process)
+						c.violated("view synchrony", a.events[0].At, []string{a.process, b.process},
+							"%s has delivered %v of view %d, %s has not, and both continue", a.process, msg, view, b.process)
 					}
 				}
 			}
@@ -329,7 +338,8 @@ func (c *checker) checkOwners() (n int) {
 			n++
 			o := owner{e.Partition, e.Token}
 			if other, ok := owners[o]; ok && other != h.process {
-				c.violated("one owner for each token", e.At, []string{h.process, other}, "%s and %s have served partition %d by token %d", h.process, other, e.Partition, e.Token)
+				c.violated("one owner for each token", e.At, []string{h.process, other},
+					"%s and %s have served partition %d by token %d", h.process, other, e.Partition, e.Token)
 			}
 			owners[o] = h.process
 			byPartition[e.Partition] = append(byPartition[e.Partition], served{e, h.process})
@@ -340,10 +350,12 @@ func (c *checker) checkOwners() (n int) {
 		for i := 1; i < len(list); i++ {
 			a, b := list[i-1], list[i]
 			if b.At < a.Until && a.process != b.process {
-				c.violated("one owner at a time", b.At, []string{a.process, b.process}, "%s (token %d) and %s (token %d) serve partition %d at the same time", a.process, a.Token, b.process, b.Token, p)
+				c.violated("one owner at a time", b.At, []string{a.process, b.process},
+					"%s (token %d) and %s (token %d) serve partition %d at the same time", a.process, a.Token, b.process, b.Token, p)
 			}
 			if b.Token < a.Token {
-				c.violated("tokens rise", b.At, []string{a.process, b.process}, "partition %d: %s serves by token %d, and then %s by token %d", p, a.process, a.Token, b.process, b.Token)
+				c.violated("tokens rise", b.At, []string{a.process, b.process},
+					"partition %d: %s serves by token %d, and then %s by token %d", p, a.process, a.Token, b.process, b.Token)
 			}
 		}
 	}
@@ -391,7 +403,9 @@ func (c *checker) checkMinority(h *history, f Event, views []Event) {
 	}
 	for _, v := range views {
 		if v.At > f.At && v.At < told-behind && v.View > last.View && !slices.Contains(v.Members, *last.Self) {
-			c.violated("a minority knows in time", v.At+behind, []string{h.process}, "%s takes itself for a member of view %d for %v after view %d has begun without it", h.process, last.View, time.Duration(told-v.At), v.View)
+			c.violated("a minority knows in time", v.At+behind, []string{h.process},
+				"%s takes itself for a member of view %d for %v after view %d has begun without it", h.process, last.View,
+				time.Duration(told-v.At), v.View)
 			return
 		}
 	}
@@ -432,7 +446,8 @@ func (c *checker) checkProgress() {
 		}
 		in[view.View]++
 		if answered == 0 && view.At < end-settled {
-			c.violated("the group recovers", end, []string{h.process}, "%s is in view %d at the end, and has no answer in the last seconds", h.process, view.View)
+			c.violated("the group recovers", end, []string{h.process},
+				"%s is in view %d at the end, and has no answer in the last seconds", h.process, view.View)
 		}
 	}
 	most := 0

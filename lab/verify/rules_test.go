@@ -113,7 +113,8 @@ func TestGroupsAfterPlannedStops(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	find(h[4], evServe, 0).Token = 2
-	if v := check(h, disks, nil, new(summary)); !slices.ContainsFunc(v, func(v violation) bool { return v.rule == "tokens rise" }) {
+	if v := check(h, disks, nil, new(summary)); !slices.ContainsFunc(v,
+		func(v violation) bool { return v.rule == "tokens rise" }) {
 		t.Errorf("tokens fall: %v", v)
 	}
 }
@@ -158,7 +159,8 @@ func TestRules(t *testing.T) {
 func TestJobs(t *testing.T) {
 	result := Event{Type: evResult, Seq: 2, Value: jobResult(5, 2)}
 	h := &history{process: "job#0", ended: true, events: []Event{result, {Type: evEnd}}}
-	if v := checkJob(5, []*history{h, {killed: true, events: h.events[:1]}}, new(summary)); len(v) > 0 || result.Value != "[20 5]" {
+	if v := checkJob(5, []*history{h, {killed: true, events: h.events[:1]}}, new(summary)); len(v) > 0 ||
+		result.Value != "[20 5]" {
 		t.Errorf("%s: %v", result.Value, v)
 	}
 	if v := checkJob(5, []*history{{events: []Event{result}}}, new(summary)); len(v) != 1 || v[0].rule != "jobs finish" {

@@ -27,11 +27,12 @@ func kindOf(seed uint64) string { return []string{agents, disks, memory}[seed%3]
 type summary struct {
 	rounds, faults, processes, views, deliveries, receipts, calls, serves, results int
 	keyCalls                                                                       int // of calls: of keys of agents
-	begun                                                                          int // processes whose initial state was compared
-	changes                                                                        int // of holders of locks
-	took                                                                           time.Duration
-	undecided                                                                      int // registers that porcupine gave up on
-	vacant                                                                         []time.Duration
+	// processes whose initial state was compared
+	begun     int
+	changes   int // of holders of locks
+	took      time.Duration
+	undecided int // registers that porcupine gave up on
+	vacant    []time.Duration
 }
 
 func (s summary) String() string {
@@ -44,7 +45,8 @@ func (s summary) String() string {
 	}
 	return fmt.Sprintf("%d rounds in %v: %d faults, %d processes, %d views, %d deliveries, %d receipts, %d calls, %d of them served by owners and %d of keys of agents, %d initial states, %d results of jobs; %d registers undecided\n"+
 		"%d holders of locks, %d not released: then nobody for %v p50, %v p99",
-		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves, s.keyCalls, s.begun, s.results, s.undecided,
+		s.rounds, s.took.Round(time.Second), s.faults, s.processes, s.views, s.deliveries, s.receipts, s.calls, s.serves,
+		s.keyCalls, s.begun, s.results, s.undecided,
 		s.changes, len(s.vacant), at(50), at(99))
 }
 
@@ -72,7 +74,8 @@ func asViolations(err error) (*violationsError, error) {
 
 func (e *violationsError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "verify: seed %d: %d violations in a plan of %d actions; see %s", e.seed, len(e.violations), len(e.plan), filepath.Join(e.dir, "timeline.html"))
+	fmt.Fprintf(&b, "verify: seed %d: %d violations in a plan of %d actions; see %s", e.seed, len(e.violations),
+		len(e.plan), filepath.Join(e.dir, "timeline.html"))
 	for i, v := range e.violations {
 		if i == 5 {
 			break
@@ -242,7 +245,8 @@ func (r *round) start(i int) error {
 	}
 	member := []string{
 		r.program, "member", "--id", id, "--process", process, "--listen", r.network.address(i) + ":7000",
-		"--seeds", strings.Join(seeds, ","), "--dir", r.dir, "--kind", r.kind, "--expect", fmt.Sprint(r.members), "--seed", fmt.Sprint(r.seed*1000 + uint64(100*i+h.starts)),
+		"--seeds", strings.Join(seeds, ","), "--dir", r.dir, "--kind", r.kind, "--expect", fmt.Sprint(r.members),
+		"--seed", fmt.Sprint(r.seed*1000 + uint64(100*i+h.starts)),
 	}
 	if r.kind == agents {
 		member = append([]string{r.agent}, r.agentArgs(i, seeds)...)

@@ -21,7 +21,10 @@ func (m *member) joinState(ctx context.Context, config pleach.Config, seeds []st
 	values, table := values{}, lease.NewTable()
 	begins := m.newOrigin()
 	m.replica, err = replicated.Join(ctx, replicated.Config{
-		Group: config, Machines: map[string]replicated.Machine{"values": values, "queue": new(fifo), "leases": table, "origin": begins},
+		Group: config, Machines: map[string]replicated.Machine{
+			"values": values, "queue": new(fifo), "leases": table,
+			"origin": begins,
+		},
 	}, seeds...)
 	if err != nil {
 		return w, err
@@ -40,7 +43,10 @@ func (m *member) joinState(ctx context.Context, config pleach.Config, seeds []st
 		result, err := m.replica.Propose(ctx, "values", data)
 		return string(result), err
 	}
-	leases, err := lease.New(lease.Config{Replica: m.replica, Machine: "leases", Table: table, TTL: lockTTL, Drift: lockDrift, DataDir: filepath.Join(m.dir, "marks-"+m.id)})
+	leases, err := lease.New(lease.Config{
+		Replica: m.replica, Machine: "leases", Table: table, TTL: lockTTL,
+		Drift: lockDrift, DataDir: filepath.Join(m.dir, "marks-"+m.id),
+	})
 	if err != nil {
 		return w, err
 	}

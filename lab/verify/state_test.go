@@ -52,15 +52,21 @@ func TestRulesOfState(t *testing.T) {
 		t.Fatalf("right histories: %v, %+v", v, s)
 	}
 	for rule, contradict := range map[string]func(h []*history){
-		"what is taken was put":              func(h []*history) { find(h[1], evReturn, 1).Value = "z" },
-		"elements are taken once":            func(h []*history) { find(h[1], evReturn, 1).Value = "x" },
-		"the queue is in order":              func(h []*history) { find(h[1], evReturn, 0).Value, find(h[1], evReturn, 1).Value = "y", "x" },
-		"a queue with elements is not empty": func(h []*history) { find(h[1], evReturn, 0).Value, find(h[1], evReturn, 2).Value = "", "x" },
-		"no element is lost":                 func(h []*history) { find(h[1], evReturn, 0).Value = "" },
-		"one holder for each token":          func(h []*history) { find(h[1], evHold, 0).Token = 1 },
-		"one holder at a time":               func(h []*history) { find(h[0], evHold, 1).Until = 18 },
-		"tokens of locks rise":               func(h []*history) { find(h[0], evHold, 0).Token, find(h[0], evHold, 1).Token = 3, 3 },
-		"a minority knows in time":           func(h []*history) { find(h[1], evView, 1).Type = evNotice },
+		"what is taken was put":   func(h []*history) { find(h[1], evReturn, 1).Value = "z" },
+		"elements are taken once": func(h []*history) { find(h[1], evReturn, 1).Value = "x" },
+		"the queue is in order": func(h []*history) {
+			find(h[1], evReturn, 0).Value,
+				find(h[1], evReturn, 1).Value = "y", "x"
+		},
+		"a queue with elements is not empty": func(h []*history) {
+			find(h[1], evReturn, 0).Value,
+				find(h[1], evReturn, 2).Value = "", "x"
+		},
+		"no element is lost":        func(h []*history) { find(h[1], evReturn, 0).Value = "" },
+		"one holder for each token": func(h []*history) { find(h[1], evHold, 0).Token = 1 },
+		"one holder at a time":      func(h []*history) { find(h[0], evHold, 1).Until = 18 },
+		"tokens of locks rise":      func(h []*history) { find(h[0], evHold, 0).Token, find(h[0], evHold, 1).Token = 3, 3 },
+		"a minority knows in time":  func(h []*history) { find(h[1], evView, 1).Type = evNotice },
 	} {
 		h := rightState()
 		contradict(h)

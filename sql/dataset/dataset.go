@@ -47,7 +47,8 @@ func Open(dir string) (*Dataset, error) {
 	}
 	for table, sizes := range d.Files {
 		if len(sizes) != d.Parts || len(d.Places) == 0 {
-			return nil, fmt.Errorf("dataset: %s: table %s has %d files for %d parts in %d places", dir, table, len(sizes), d.Parts, len(d.Places))
+			return nil, fmt.Errorf("dataset: %s: table %s has %d files for %d parts in %d places", dir, table, len(sizes),
+				d.Parts, len(d.Places))
 		}
 	}
 	return d, nil

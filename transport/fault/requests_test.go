@@ -44,7 +44,8 @@ func (e *echoHandler) HandleRequest(_ context.Context, _ transport.Client, reque
 // request sends a request, and returns the replies so far.
 func request(h *innerTransport) (answers func() []string) {
 	var got []string
-	go h.handler.(transport.RequestHandler).HandleRequest(context.Background(), transport.Client{}, []byte("who?"), func(b []byte) { got = append(got, string(b)) })
+	go h.handler.(transport.RequestHandler).HandleRequest(context.Background(), transport.Client{}, []byte("who?"),
+		func(b []byte) { got = append(got, string(b)) })
 	return func() []string {
 		synctest.Wait()
 		return got

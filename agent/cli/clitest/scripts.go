@@ -35,7 +35,8 @@ func build(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	folder := ts.MkAbs("bin")
 	// The environment of a script has no home, where Go keeps what it has built.
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", folder+string(filepath.Separator), "github.com/pleach-go/pleach/cmd/"+args[0]).CombinedOutput()
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", folder+string(filepath.Separator),
+		"github.com/pleach-go/pleach/cmd/"+args[0]).CombinedOutput()
 	if err != nil {
 		ts.Fatalf("%v: %s", err, out)
 	}

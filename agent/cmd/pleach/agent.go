@@ -40,7 +40,10 @@ var agentSettings = []struct{ name, help string }{
 	{"tls-cert", "`file` with this process's certificate (PEM)"},
 	{"tls-key", "`file` with the key of that certificate (PEM)"},
 	{"deny-file", "`file` with certificates and members that are denied, one in each line: serial HEX, id ID or uri URI; followed like certificates"},
-	{"tls-host-certificates", "`true` to accept certificates without a Pleach URI while a group changes to certificates with URIs, even if this process's own has one"},
+	{
+		"tls-host-certificates",
+		"`true` to accept certificates without a Pleach URI while a group changes to certificates with URIs, even if this process's own has one",
+	},
 	{"secret-file", "`file` with the group's secret, if it has one (at least 16 bytes)"},
 	{"socket", "`path` of the Unix socket of the local API (default " + config.DefaultSocket() + ")"},
 	{"api", "loopback `host:port` for the local API besides, with a token"},

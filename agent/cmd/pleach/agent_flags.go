@@ -31,7 +31,8 @@ func (a *agentFlags) addFlags(cmd *cobra.Command) {
 
 func (a *agentFlags) addAddress(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.socket, "socket", "", "`path` of the agent's Unix socket (default $PLEACH_SOCKET, or "+config.DefaultSocket()+")")
+	f.StringVar(&a.socket, "socket", "", "`path` of the agent's Unix socket (default $PLEACH_SOCKET, or "+
+		config.DefaultSocket()+")")
 	f.StringVar(&a.api, "api", "", "loopback `host:port` of the agent instead (default $PLEACH_API)")
 	f.StringVar(&a.tokenFile, "token-file", "", "`file` with the token for --api (default $PLEACH_TOKEN_FILE)")
 	cmd.MarkFlagsMutuallyExclusive("socket", "api")

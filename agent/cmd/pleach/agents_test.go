@@ -41,8 +41,12 @@ func startAgents(t *testing.T, together, apart int) (agents []*agentProcess) {
 	}
 	for i, address := range addresses {
 		a := &agentProcess{t: t, id: fmt.Sprintf("agent%d", i), socket: filepath.Join(dir, strconv.Itoa(i))}
-		args := []string{"agent", "--id", a.id, "--listen", address, "--socket", a.socket, "--expect", strconv.Itoa(len(addresses))}
-		a.cmd = network.Command(max(i-together+1, 0), "pleach", append(args, addresses[0], addresses[1], addresses[len(addresses)-1])...)
+		args := []string{
+			"agent", "--id", a.id, "--listen", address, "--socket", a.socket,
+			"--expect", strconv.Itoa(len(addresses)),
+		}
+		a.cmd = network.Command(max(i-together+1, 0), "pleach", append(args, addresses[0], addresses[1],
+			addresses[len(addresses)-1])...)
 		output, err := os.Create(filepath.Join(dir, a.id+".log"))
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +116,10 @@ func (a *agentProcess) await(what string, ok func(*statusJSON) bool) time.Time {
 
 func (a *agentProcess) awaitMembers(n int) {
 	a.t.Helper()
-	a.await(fmt.Sprint(n, " members"), func(s *statusJSON) bool { return len(s.Members.Members) == n && len(s.Status.Suspects) == 0 })
+	a.await(fmt.Sprint(n, " members"), func(s *statusJSON) bool {
+		return len(s.Members.Members) == n &&
+			len(s.Status.Suspects) == 0
+	})
 }
 
 // stateOf is the state of a member in a status, or gone.
@@ -134,7 +141,10 @@ func TestStatusTellsTheTruth(t *testing.T) {
 	}
 	agents := startAgents(t, together, apart)
 	observer, n := agents[0], len(agents)
-	for where, victim := range map[string]*agentProcess{"on the same host": agents[1], "on a host of its own": agents[n-1]} {
+	for where, victim := range map[string]*agentProcess{
+		"on the same host":     agents[1],
+		"on a host of its own": agents[n-1],
+	} {
 		victim.signal(syscall.SIGSTOP)
 		began := time.Now()
 		answered := make(chan string, 1)

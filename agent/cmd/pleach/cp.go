@@ -63,7 +63,8 @@ to a gateway that copies it in its zone.`,
 	}
 	c.addFlags(cmd)
 	cmd.Flags().BoolVar(&c.fleet, "fleet", false, "to the members of all zones")
-	cmd.Flags().Int64Var(&c.rate, "rate", 0, "how many `bytes` of a file are sent in a second, at most (default: no limit)")
+	cmd.Flags().Int64Var(&c.rate, "rate", 0,
+		"how many `bytes` of a file are sent in a second, at most (default: no limit)")
 	return cmd
 }
 
@@ -77,8 +78,9 @@ func (c *cpCommand) run(cmd *cobra.Command, args []string) error {
 	for i, name := range names {
 		result, sent, err := c.copy(cmd, agent, name, dir)
 		if cmd.Context().Err() != nil && err != nil {
-			return cli.Interruption(fmt.Sprintf("interrupted after %d of %s, and %d of %d bytes of %s: members keep what they have, and the same command continues from there",
-				i, cli.Count(len(names), "file"), sent.Sent, sent.Total, name))
+			return cli.Interruption(
+				fmt.Sprintf("interrupted after %d of %s, and %d of %d bytes of %s: members keep what they have, and the same command continues from there",
+					i, cli.Count(len(names), "file"), sent.Sent, sent.Total, name))
 		}
 		if err != nil {
 			return cli.Failure(fmt.Errorf("%s: %w", name, err))
@@ -97,7 +99,9 @@ func (c *cpCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 // copy copies one file.
-func (c *cpCommand) copy(cmd *cobra.Command, agent *client.Client, name, dir string) (r transfer.Result, sent transfer.Progress, err error) {
+func (c *cpCommand) copy(cmd *cobra.Command, agent *client.Client,
+	name, dir string,
+) (r transfer.Result, sent transfer.Progress, err error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return r, sent, err
@@ -112,7 +116,10 @@ func (c *cpCommand) copy(cmd *cobra.Command, agent *client.Client, name, dir str
 	}
 	bar := newCopyProgress(cmd.ErrOrStderr(), info.Name(), info.Size())
 	defer bar.stop()
-	upload := api.Upload{Dir: dir, Name: info.Name(), Mode: info.Mode(), Rate: c.rate, Fleet: c.fleet, Content: io.TeeReader(file, bar)}
+	upload := api.Upload{
+		Dir: dir, Name: info.Name(), Mode: info.Mode(), Rate: c.rate, Fleet: c.fleet,
+		Content: io.TeeReader(file, bar),
+	}
 	r, err = agent.Copy(cmd.Context(), upload, bar.update)
 	return r, bar.last, err
 }

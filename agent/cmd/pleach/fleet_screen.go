@@ -34,7 +34,8 @@ func fleetText(f *api.Fleet) string {
 			silent++
 		}
 	}
-	fmt.Fprintf(&b, "fleet %s, seen from zone %s: %s, %s", cli.Printable(f.Name), cli.Printable(f.Zone), cli.Count(len(f.Zones), "zone"), cli.Count(members, "member"))
+	fmt.Fprintf(&b, "fleet %s, seen from zone %s: %s, %s", cli.Printable(f.Name), cli.Printable(f.Zone),
+		cli.Count(len(f.Zones), "zone"), cli.Count(members, "member"))
 	if silent > 0 {
 		fmt.Fprintf(&b, ", %s not reachable", cli.Count(silent, "zone"))
 	}

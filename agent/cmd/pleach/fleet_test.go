@@ -32,7 +32,9 @@ const longLink = 20 * time.Millisecond
 
 // startFleet starts three agents in each of three zones by the guide, with further flags, in which
 // ADDRESS is that of the agent. Each zone is a host of the network.
-func startFleet(t *testing.T, flags string) (network *netns.Net, machines []*fleetMachine, use []testutil.PrintedCommand) {
+func startFleet(t *testing.T, flags string) (network *netns.Net, machines []*fleetMachine,
+	use []testutil.PrintedCommand,
+) {
 	t.Helper()
 	blocks := testutil.CodeBlocks(t, "../../../docs/guide/fleet.md", "Agents at three sites")
 	if len(blocks) != 3 || !strings.Contains(blocks[0].Text, "\nzone: fra\n") {
@@ -49,7 +51,8 @@ func startFleet(t *testing.T, flags string) (network *netns.Net, machines []*fle
 			address := fmt.Sprintf("10.%d.0.%d", zone+1, i+1)
 			network.AddAddress(zone, address+"/8")
 			m := &fleetMachine{machine: newMachine(t, network, zone), zone: zone}
-			m.line = strings.NewReplacer("fra1", fmt.Sprint(id, i+1), "10.1.0.1", address).Replace(start) + strings.ReplaceAll(flags, "ADDRESS", address)
+			m.line = strings.NewReplacer("fra1", fmt.Sprint(id, i+1), "10.1.0.1", address).Replace(start) +
+				strings.ReplaceAll(flags, "ADDRESS", address)
 			for name, text := range map[string]string{"agent.yaml": settings, "secret": "0123456789abcdef0123456789abcdef\n"} {
 				if err := os.WriteFile(filepath.Join(m.root, "etc/pleach", name), []byte(text), 0o600); err != nil {
 					t.Fatal(err)
@@ -187,7 +190,8 @@ func TestFleetOfAgents(t *testing.T) {
 		checkNumbers(t, l, "fra/fra1", sent[0])
 		checkNumbers(t, l, "sin/sin3", sent[1])
 	}
-	t.Logf("%d and %d messages, each at %d listeners; a zone cut off for %v, %d agents killed", sent[0], sent[1], len(listeners), cut, kills)
+	t.Logf("%d and %d messages, each at %d listeners; a zone cut off for %v, %d agents killed", sent[0], sent[1],
+		len(listeners), cut, kills)
 }
 
 // restartZone kills all agents of a zone at once, and starts them again.

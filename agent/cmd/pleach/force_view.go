@@ -62,7 +62,8 @@ long as the group has its quorum.`,
 		},
 	}
 	f.addFlags(cmd)
-	cmd.Flags().StringSliceVar(&f.members, "members", nil, "`IDs` of the members that continue (default all that are reachable)")
+	cmd.Flags().StringSliceVar(&f.members, "members", nil,
+		"`IDs` of the members that continue (default all that are reachable)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do it: the others are dead")
 	return cmd
 }
@@ -106,7 +107,8 @@ func (f *forceViewCommand) explain(out io.Writer, v pleach.View, lost *pleach.Qu
 			leave = append(leave, cli.Printable(m.ID))
 		}
 	}
-	_, err := fmt.Fprintf(out, "%s\nwould continue:  %s\nwould leave:     %s\n", viewTitle(v), strings.Join(stay, ", "), strings.Join(leave, ", "))
+	_, err := fmt.Fprintf(out, "%s\nwould continue:  %s\nwould leave:     %s\n", viewTitle(v), strings.Join(stay, ", "),
+		strings.Join(leave, ", "))
 	if err != nil {
 		return cli.Failure(err)
 	}

@@ -32,7 +32,8 @@ func (g *groupFlags) addFlags(cmd *cobra.Command) {
 	f.StringVar(&g.cert, "tls-cert", "", "`file` with this process's certificate (PEM)")
 	f.StringVar(&g.key, "tls-key", "", "`file` with the key of that certificate (PEM)")
 	f.StringVar(&g.secret, "secret-file", "", "`file` with the group's secret, if it has one (at least 16 bytes)")
-	f.StringVar(&g.file, "config", "", "`file` of the agent that has all these (default $PLEACH_CONFIG or "+agentFile+" if no address is given)")
+	f.StringVar(&g.file, "config", "", "`file` of the agent that has all these (default $PLEACH_CONFIG or "+agentFile+
+		" if no address is given)")
 	cmd.MarkFlagsRequiredTogether("tls-ca", "tls-cert", "tls-key")
 }
 
@@ -45,7 +46,8 @@ func (g *groupFlags) addresses(ctx context.Context, args []string) ([]string, er
 	g.file = cmp.Or(g.file, os.Getenv("PLEACH_CONFIG"), agentFile)
 	c, err := config.Load(g.file, os.Environ(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("write the address of a member, as in 127.0.0.1:7000, or the file of this host's agent (--config): %w", err)
+		return nil, fmt.Errorf(
+			"write the address of a member, as in 127.0.0.1:7000, or the file of this host's agent (--config): %w", err)
 	}
 	members, err := client.Socket(c.Socket).Members(ctx)
 	if err == nil {
@@ -58,7 +60,8 @@ func (g *groupFlags) addresses(ctx context.Context, args []string) ([]string, er
 	if address := cmp.Or(c.Advertise, c.Listen); address != "" {
 		return []string{address}, nil // it may run without being a member
 	}
-	return nil, cli.Failure(fmt.Errorf("the agent of %s does not tell its address, and the file has no advertise or listen: %w", g.file, err))
+	return nil, cli.Failure(
+		fmt.Errorf("the agent of %s does not tell its address, and the file has no advertise or listen: %w", g.file, err))
 }
 
 // takeFile completes the flags with what the file of the agent has.

@@ -170,7 +170,8 @@ func TestGuideToThreeMachines(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := os.WriteFile(filepath.Join(m.root, "etc/pleach/agent.yaml"), []byte(settings.Text+"\nfile-dirs: [/srv/files]\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(m.root, "etc/pleach/agent.yaml"),
+			[]byte(settings.Text+"\nfile-dirs: [/srv/files]\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(startAgent.Line, "10.0.0.1") {
@@ -195,7 +196,8 @@ func TestGuideToThreeMachines(t *testing.T) {
 // than the others.
 func useGuide(t *testing.T, machines []*machine, use []testutil.PrintedCommand) {
 	here, there := machines[0], machines[2]
-	if err := os.WriteFile(filepath.Join(there.root, "home/flush"), []byte("#!/bin/sh\ncat; echo flushed\n"), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(there.root, "home/flush"), []byte("#!/bin/sh\ncat; echo flushed\n"),
+		0o755); err != nil {
 		t.Fatal(err)
 	}
 	var subscribers []*terminal
@@ -218,7 +220,10 @@ func useGuide(t *testing.T, machines []*machine, use []testutil.PrintedCommand) 
 	send := func() { here.run(sender.Line) }
 	subscribers[0].await(contains("productsflushed"), send)
 	subscribers[1].await(contains(`"data":"products"`), send)
-	for line, want := range map[string]string{"pleach status": "3 members", "pleach query load": "3 of 3 members answered"} {
+	for line, want := range map[string]string{
+		"pleach status":     "3 members",
+		"pleach query load": "3 of 3 members answered",
+	} {
 		if got := here.run(line); !strings.Contains(got, want) {
 			t.Errorf("%s prints %q", line, got)
 		}
@@ -283,7 +288,8 @@ func TestReadmeGroups(t *testing.T) {
 	second.await(contains("something"), func() { _, _ = first.in.Write([]byte("something\n")) })
 	var all []*terminal
 	for i := range 3 { // started alike
-		all = append(all, host.start(fmt.Sprintf("pleach join --expect 3 --listen 127.0.0.1:700%d 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003", i+1)))
+		all = append(all, host.start(
+			fmt.Sprintf("pleach join --expect 3 --listen 127.0.0.1:700%d 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003", i+1)))
 	}
 	for _, c := range all {
 		c.await(contains(": 3 members"), nil)

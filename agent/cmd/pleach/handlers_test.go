@@ -28,7 +28,8 @@ func TestHandlersResumeAfterRestart(t *testing.T) {
 	for round, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		a.awaitReady()
 		for i := range messages {
-			if _, err := a.client.Broadcast(t.Context(), "work", fmt.Appendf(nil, "m%d.%d", round, i), false, time.Minute); err != nil {
+			if _, err := a.client.Broadcast(t.Context(), "work", fmt.Appendf(nil, "m%d.%d", round, i), false,
+				time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -49,9 +49,13 @@ func newIncident(t *testing.T, heading string, n int, settings string, prepare f
 	for i := range n {
 		seeds = append(seeds, fmt.Sprintf("10.0.0.%d:7000", i+1))
 	}
-	file := fmt.Sprintf("group: db\nexpect: %d\nseeds: [%s]\ndata-dir: /var/lib/pleach\n%s", n, strings.Join(seeds, ", "), settings)
+	file := fmt.Sprintf("group: db\nexpect: %d\nseeds: [%s]\ndata-dir: /var/lib/pleach\n%s", n, strings.Join(seeds, ", "),
+		settings)
 	for i, m := range newMachines(t, n, "bash", "mount", "cp", "curl") {
-		h := &host{machine: m, line: fmt.Sprintf("pleach agent --config /etc/pleach/agent.yaml --id db%d --listen 10.0.0.%[1]d:7000", i+1)}
+		h := &host{
+			machine: m,
+			line:    fmt.Sprintf("pleach agent --config /etc/pleach/agent.yaml --id db%d --listen 10.0.0.%[1]d:7000", i+1),
+		}
 		m.write("etc/pleach/agent.yaml", file)
 		m.write("etc/pleach/secret", "0123456789abcdef0123456789abcdef")
 		if prepare != nil {
@@ -109,7 +113,10 @@ func (m *machine) write(name, text string) {
 
 // certify gives a machine a certificate that is good for a while.
 func (m *machine) certify(ca *testutil.CA, i int, valid time.Duration) {
-	c := ca.IssueNames(m.t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(10, 0, 0, byte(i+1))}, NotAfter: time.Now().Add(valid)})
+	c := ca.IssueNames(m.t, &x509.Certificate{
+		IPAddresses: []net.IP{net.IPv4(10, 0, 0, byte(i+1))},
+		NotAfter:    time.Now().Add(valid),
+	})
 	m.write("etc/pleach/ca.pem", string(c.CA))
 	m.write("etc/pleach/agent.key", string(c.Key))
 	m.write("etc/pleach/agent.pem", string(c.Cert))

@@ -66,12 +66,18 @@ that.`,
 	f.IntVar(&j.expect, "expect", 0, "begin a group with this `number` of processes, started alike, if there is none yet")
 	f.StringVar(&j.listen, "listen", "", "`host:port` that this member listens on (default a free port)")
 	f.StringVar(&j.advertise, "advertise", "", "`host:port` that other members dial (default that of --listen)")
-	f.StringVar(&j.id, "id", "", "`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
-	f.BoolVar(&j.replace, "replace", false, "take the place of a live member with the same --id, which ends; a member that is gone is replaced in any case")
-	f.StringVar(&j.dataDir, "data-dir", "", "`directory` in which this member keeps its vote, so that it counts again after a restart")
+	f.StringVar(&j.id, "id", "",
+		"`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
+	f.BoolVar(&j.replace, "replace", false,
+		"take the place of a live member with the same --id, which ends; a member that is gone is replaced in any case")
+	f.StringVar(&j.dataDir, "data-dir", "",
+		"`directory` in which this member keeps its vote, so that it counts again after a restart")
 	f.StringVar(&j.domain, "failure-domain", "", "failure `domain` of this member, such as its rack or zone")
 	// The names of these flags before 0.2.
-	for old, name := range map[string]string{"found": "create", "address": "listen", "identity": "id", "domain": "failure-domain"} {
+	for old, name := range map[string]string{
+		"found": "create", "address": "listen", "identity": "id",
+		"domain": "failure-domain",
+	} {
 		alias := *f.Lookup(name)
 		alias.Name, alias.Hidden = old, true
 		f.AddFlag(&alias)
@@ -116,7 +122,8 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	}
 	timed, cancel := context.WithTimeout(ctx, joinTimeout)
 	if j.expect > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "pleach: looking for the group, or for %d processes to begin it (--verbose says more)\n", j.expect)
+		fmt.Fprintf(cmd.ErrOrStderr(),
+			"pleach: looking for the group, or for %d processes to begin it (--verbose says more)\n", j.expect)
 		timed = ctx // the others may be started much later
 	}
 	group, err := j.begin(timed, c, seeds)

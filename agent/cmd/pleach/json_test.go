@@ -24,11 +24,12 @@ import (
 // Scripts read what --json writes.
 func TestGoldenJSONFields(t *testing.T) {
 	clitest.GoldenFields(t, newRoot(), map[string][]byte{
-		"join":    joinJSON(t),
-		"members": clitest.WrittenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[viewJSON]()) }),
-		"agent":   clitest.WrittenBy(t, func(w io.Writer) error { newAgentLogger(w, true).Info("serving"); return nil }),
-		"send":    sendJSON(t),
-		"listen":  listenedJSON(t),
+		"join": joinJSON(t),
+		"members": clitest.WrittenBy(t,
+			func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[viewJSON]()) }),
+		"agent":  clitest.WrittenBy(t, func(w io.Writer) error { newAgentLogger(w, true).Info("serving"); return nil }),
+		"send":   sendJSON(t),
+		"listen": listenedJSON(t),
 		"query": clitest.WrittenBy(t, func(w io.Writer) error {
 			a := clitest.Filled[api.Answers]()
 			return (&queryCommand{agentFlags: agentFlags{json: true}}).write(w, &a)
@@ -66,7 +67,8 @@ func TestGoldenJSONFields(t *testing.T) {
 			list := clitest.Filled[api.Entries]()
 			return (&kvCommand{agentFlags: agentFlags{json: true}}).writeList(w, &list)
 		}),
-		"version": clitest.WrittenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[cli.Build]()) }),
+		"version": clitest.WrittenBy(t,
+			func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[cli.Build]()) }),
 	})
 }
 
@@ -88,7 +90,8 @@ func listenedJSON(t *testing.T) []byte {
 		l := &listenCommand{agentFlags: agentFlags{json: true}, out: w}
 		message, missed, gap := clitest.Filled[api.Message](), clitest.Filled[retention.Missed](), clitest.Filled[api.Gap]()
 		return errors.Join(l.event(t.Context(), &client.Event{ID: "e-1", Message: &message}),
-			l.event(t.Context(), &client.Event{ID: "e-2", Missed: &missed}), l.event(t.Context(), &client.Event{ID: "e-3", Gap: &gap}))
+			l.event(t.Context(), &client.Event{ID: "e-2", Missed: &missed}),
+			l.event(t.Context(), &client.Event{ID: "e-3", Gap: &gap}))
 	})
 }
 

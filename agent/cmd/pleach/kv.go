@@ -43,7 +43,9 @@ In a fleet, keys are those of the zone of the agent: each zone has its own keys.
 }
 
 // add makes a command for keys, with at least and at most so many arguments.
-func (k *kvCommand) add(cmd *cobra.Command, least, most int, run func(cmd *cobra.Command, args []string) error) *cobra.Command {
+func (k *kvCommand) add(cmd *cobra.Command, least, most int,
+	run func(cmd *cobra.Command, args []string) error,
+) *cobra.Command {
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most || least > 0 && args[0] == "" {
 			return fmt.Errorf("write %s", strings.TrimSpace(strings.SplitN(cmd.Example, "\n", 2)[0]))
@@ -207,7 +209,8 @@ agent ends. What changes often is printed as it is at last, and not each value b
 		if err != nil {
 			return err
 		}
-		err = agent.Watch(cmd.Context(), prefixOf(args), func(c api.Change) error { return k.writeChange(cmd.OutOrStdout(), &c) })
+		err = agent.Watch(cmd.Context(), prefixOf(args),
+			func(c api.Change) error { return k.writeChange(cmd.OutOrStdout(), &c) })
 		if cmd.Context().Err() != nil || errors.Is(err, errEnough) {
 			return nil
 		}

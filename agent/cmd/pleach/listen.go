@@ -83,7 +83,8 @@ has missed from other agents; with a data-dir, also after a restart.`,
 	f.BoolVar(&l.direct, "direct", false, "only messages that were sent to this member alone")
 	f.BoolVar(&l.fleet, "fleet", false, "only messages that were sent to all zones")
 	cmd.MarkFlagsMutuallyExclusive("fleet", "direct")
-	f.BoolVar(&l.events, "members", false, "members that join, leave, fail and change, and a lost quorum, instead of messages")
+	f.BoolVar(&l.events, "members", false,
+		"members that join, leave, fail and change, and a lost quorum, instead of messages")
 	cmd.MarkFlagsMutuallyExclusive("members", "direct", "fleet", "exec")
 	f.IntVar(&l.count, "count", 0, "end after this `number` of messages (default never)")
 	return cmd
@@ -204,7 +205,8 @@ func (l *listenCommand) execute(ctx context.Context, e *client.Event) {
 	if err == nil {
 		c := exec.CommandContext(ctx, "/bin/sh", "-c", l.exec)
 		c.Stdin, c.Stdout, c.Stderr = bytes.NewReader(data), l.out, l.errOut
-		c.Env = append(os.Environ(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.From.ID, "PLEACH_FROM_ZONE="+m.Zone, fmt.Sprint("PLEACH_FROM_RANK=", m.From.Rank),
+		c.Env = append(os.Environ(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.From.ID, "PLEACH_FROM_ZONE="+m.Zone,
+			fmt.Sprint("PLEACH_FROM_RANK=", m.From.Rank),
 			fmt.Sprint("PLEACH_VIEW=", m.View), "PLEACH_MESSAGE_ID="+e.ID)
 		err = c.Run()
 	}

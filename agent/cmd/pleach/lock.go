@@ -78,7 +78,8 @@ what happens to the lock goes to the standard error.`,
 	f.DurationVar(&l.ttl, "ttl", api.DefaultTTL, "how long the lock is held without a renewal, from 1s to 1h")
 	f.DurationVar(&l.wait, "wait", 0, "how long to wait for the lock (default until it is free)")
 	f.BoolVar(&l.try, "try", false, "do not wait for the lock")
-	f.StringVar(&l.warn, "warn", "", "`signal` that the command gets when the lock is about to be lost, instead of its end: USR1, TERM …")
+	f.StringVar(&l.warn,
+		"warn", "", "`signal` that the command gets when the lock is about to be lost, instead of its end: USR1, TERM …")
 	f.StringVar(&l.holder, "holder", "", "`name` of this holder, for others to see (default host and process)")
 	cmd.MarkFlagsMutuallyExclusive("wait", "try")
 	return cmd
@@ -197,7 +198,8 @@ func (l *lockCommand) supervise(c *exec.Cmd, held *client.Holding, signals <-cha
 			group.signal(s)
 		case <-late:
 			late, lost = nil, true
-			l.tell(lockJSON{Event: "ending", Name: held.Name, Token: held.Token, Reason: "it cannot be renewed"}, fmt.Sprintf("the lock %s cannot be renewed", held.Name))
+			l.tell(lockJSON{Event: "ending", Name: held.Name, Token: held.Token, Reason: "it cannot be renewed"},
+				fmt.Sprintf("the lock %s cannot be renewed", held.Name))
 			switch {
 			case warning == nil:
 				group.terminate()
@@ -228,7 +230,10 @@ const (
 // acquire takes the lock, as long as the caller waits.
 func (l *lockCommand) acquire(ctx context.Context, agent *client.Client, name string) (*client.Holding, error) {
 	host, _ := os.Hostname() // a holder without it has its process
-	r := client.LockRequest{Name: name, Holder: cmp.Or(l.holder, fmt.Sprintf("%s pid %d", host, os.Getpid())), TTL: l.ttl, Timeout: lockPoll}
+	r := client.LockRequest{
+		Name: name, Holder: cmp.Or(l.holder, fmt.Sprintf("%s pid %d", host, os.Getpid())), TTL: l.ttl,
+		Timeout: lockPoll,
+	}
 	waiting := ctx // it ends by an interrupt
 	if l.wait > 0 {
 		var cancel context.CancelFunc

@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-var errNoGroups = errors.New("pleach lock needs process groups, which this system does not have: use /v1/locks of the agent")
+var errNoGroups = errors.New(
+	"pleach lock needs process groups, which this system does not have: use /v1/locks of the agent")
 
 func signalNamed(string) (os.Signal, error) { return nil, errNoGroups }
 

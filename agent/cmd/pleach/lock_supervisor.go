@@ -73,7 +73,8 @@ func readOrders(descriptor int) <-chan order {
 // warning, the command gets that signal when the lock ends, and continues.
 func runSupervisor(orders <-chan order, warning syscall.Signal, program string, args []string) (code int, err error) {
 	becomeSubreaper()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) // pleach lock passes its own on
+	// pleach lock passes its own on
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	first, ok := <-orders
 	if !ok {
 		return exitLost, nil
@@ -201,7 +202,10 @@ func startSupervised(c *exec.Cmd, until time.Time, warning os.Signal) (*supervis
 	defer syscall.Close(descriptor)
 	number, _ := warning.(syscall.Signal)
 	args := append([]string{supervisorCommand, strconv.Itoa(descriptor), strconv.Itoa(int(number)), c.Path}, c.Args...)
-	s := &supervised{cmd: exec.Command(self, args...), orders: write, spared: descendants(os.Getpid(), nil), ended: make(chan struct{})}
+	s := &supervised{
+		cmd: exec.Command(self, args...), orders: write, spared: descendants(os.Getpid(), nil),
+		ended: make(chan struct{}),
+	}
 	s.cmd.Args[0] = os.Args[0]
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr, s.cmd.Env = c.Stdin, c.Stdout, c.Stderr, c.Env
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

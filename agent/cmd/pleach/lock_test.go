@@ -36,7 +36,8 @@ func TestLocksAlthoughHoldersAndLeadersDie(t *testing.T) {
 		for range 2 {
 			running.Go(func() {
 				for !over.Load() {
-					cmd := exec.Command("pleach", "lock", "l", "--ttl", "1s", "--wait", "10s", "--socket", a.socket, "--", "sh", "-c", critical, seen)
+					cmd := exec.Command("pleach", "lock", "l", "--ttl", "1s", "--wait", "10s", "--socket", a.socket, "--", "sh", "-c",
+						critical, seen)
 					out, err := cmd.CombinedOutput()
 					if err != nil && cmd.ProcessState.ExitCode() == cli.ExitFailure {
 						return // its agent is dead
@@ -58,7 +59,8 @@ func TestLocksAlthoughHoldersAndLeadersDie(t *testing.T) {
 		return lines
 	}
 	await(10)
-	holder := exec.Command("pleach", "lock", "l", "--ttl", "1s", "--socket", agents[1].socket, "--", "sh", "-c", `echo begin $PLEACH_LOCK_TOKEN >>"$0"; echo killed >"$0.held"; sleep 30`, seen)
+	holder := exec.Command("pleach", "lock", "l", "--ttl", "1s", "--socket", agents[1].socket, "--", "sh", "-c",
+		`echo begin $PLEACH_LOCK_TOKEN >>"$0"; echo killed >"$0.held"; sleep 30`, seen)
 	if err := holder.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +138,8 @@ func TestCommandsEndWithTheirLock(t *testing.T) {
 		grandchild, supervisor := awaitPID(t, filepath.Join(dir, "grandchild")), awaitPID(t, filepath.Join(dir, "supervisor"))
 		hurt(holder.Process.Pid, supervisor)
 		gone := fmt.Sprintf("! grep -s '^State:.[RSDTt]' /proc/%d/status", grandchild) // a zombie has ended
-		next := exec.Command("pleach", "lock", "tree", "--ttl", "5s", "--wait", "1m", "--socket", agent.socket, "--", "sh", "-c", gone)
+		next := exec.Command("pleach", "lock", "tree", "--ttl", "5s", "--wait", "1m", "--socket", agent.socket,
+			"--", "sh", "-c", gone)
 		if out, err := next.CombinedOutput(); err != nil {
 			t.Errorf("%s: the grandchild still runs when another holds the lock: %v: %s", name, err, out)
 			_ = holder.Process.Kill()
@@ -185,7 +188,8 @@ func TestCommandsUnderALock(t *testing.T) {
 		c.Dir = dir
 		code, out := run(c)
 		sibling := awaitPID(t, path("sibling"))
-		if status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", sibling)); code != 0 || !strings.Contains(string(status), "State:\tS") {
+		if status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", sibling)); code != 0 ||
+			!strings.Contains(string(status), "State:\tS") {
 			t.Errorf("a process that the caller has started was ended, exit code %d: %s", code, out)
 		}
 		_ = syscall.Kill(sibling, syscall.SIGKILL)
@@ -252,7 +256,8 @@ func TestCommandsUnderALock(t *testing.T) {
 		c.Dir = dir
 		code, out := run(c)
 		other := awaitPID(t, path("other"))
-		if want := fmt.Sprintf("processes of the command cannot be ended: [%d]", other); code != 0 || !strings.Contains(out, want) {
+		if want := fmt.Sprintf("processes of the command cannot be ended: [%d]", other); code != 0 ||
+			!strings.Contains(out, want) {
 			t.Errorf("exit code %d, %q does not contain %q", code, out, want)
 		}
 		code, out = run(lock("--try", "--", "true"))
@@ -300,7 +305,8 @@ func TestLocksWaitAfterAllAgentsEnded(t *testing.T) {
 	agent := begin("0")
 	for i, socket := range []string{"0", "1"} {
 		started := filepath.Join(dir, fmt.Sprint("started", i))
-		holder := exec.Command("pleach", "lock", "l", "--ttl", "8s", "--socket", agent.socket, "--", "sh", "-c", `echo $$ >"$0"; exec sleep 1000`, started)
+		holder := exec.Command("pleach", "lock", "l", "--ttl", "8s", "--socket", agent.socket, "--", "sh", "-c",
+			`echo $$ >"$0"; exec sleep 1000`, started)
 		if err := holder.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +315,8 @@ func TestLocksWaitAfterAllAgentsEnded(t *testing.T) {
 		_ = agent.cmd.Wait()
 		agent = begin(socket)
 		gone := fmt.Sprintf("! grep -s '^State:.[RSDTt]' /proc/%d/status", pid)
-		next := exec.Command("pleach", "lock", "l", "--ttl", "5s", "--wait", "1m", "--socket", agent.socket, "--", "sh", "-c", gone)
+		next := exec.Command("pleach", "lock", "l", "--ttl", "5s", "--wait", "1m", "--socket", agent.socket,
+			"--", "sh", "-c", gone)
 		out, err := next.CombinedOutput()
 		if err != nil {
 			t.Errorf("the command from before still runs when another holds the lock: %v: %s", err, out)

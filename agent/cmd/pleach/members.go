@@ -94,7 +94,9 @@ func (m *membersCommand) run(cmd *cobra.Command, address string) error {
 }
 
 // follow shows what changes.
-func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address string, last pleach.View, out io.Writer) error {
+func (m *membersCommand) follow(ctx context.Context, c pleach.Config, address string, last pleach.View,
+	out io.Writer,
+) error {
 	for {
 		select {
 		case <-ctx.Done():

@@ -63,7 +63,8 @@ func TestMembersTLS(t *testing.T) {
 	}
 	defer founder.Close()
 	address := founder.View().Leader().Address
-	out := printed(t, "members", address, "--group", "secret", "--tls-ca", certificate, "--tls-cert", certificate, "--tls-key", key)
+	out := printed(t, "members", address, "--group", "secret", "--tls-ca", certificate, "--tls-cert", certificate,
+		"--tls-key", key)
 	if !strings.HasPrefix(out, "view 1: 1 member\n") {
 		t.Error(out)
 	}
@@ -87,7 +88,8 @@ func writeCertificate(t *testing.T, certificate, key string) {
 // Others are told all flags that they need, and errors name flags instead of fields.
 func TestFlagsInTexts(t *testing.T) {
 	g := groupFlags{group: "orders", secret: "secret.txt", ca: "ca.pem"}
-	if text := g.arguments(); text != " --group orders --secret-file secret.txt --tls-ca FILE --tls-cert FILE --tls-key FILE" {
+	if text := g.arguments(); text !=
+		" --group orders --secret-file secret.txt --tls-ca FILE --tls-cert FILE --tls-key FILE" {
 		t.Errorf("%q", text)
 	}
 	if text := new(groupFlags).arguments(); text != "" {

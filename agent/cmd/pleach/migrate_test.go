@@ -33,7 +33,8 @@ func TestMigrationFromMPI(t *testing.T) {
 		if err := os.WriteFile(source, program[1], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command(compiler, append(args, "-o", result, source)...).CombinedOutput(); bytes.Contains(out, []byte("mpi.h")) {
+		if out, err := exec.Command(compiler, append(args, "-o", result, source)...).CombinedOutput(); bytes.Contains(out,
+			[]byte("mpi.h")) {
 			t.Skipf("the compiler of MPI has no header: %s", out)
 		} else if err != nil {
 			t.Fatalf("%v: %s", err, out)

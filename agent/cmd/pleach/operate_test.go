@@ -43,9 +43,13 @@ func TestPrometheusScrapesAgents(t *testing.T) {
 		if i == 0 {
 			flags += " --metrics-tls-cert /etc/pleach/m.pem --metrics-tls-key /etc/pleach/m.key"
 		}
-		m.start(fmt.Sprintf("pleach agent --expect 3 --listen 10.0.0.%d:7000 --metrics-listen 10.0.0.%[1]d:9464 10.0.0.1:7000 10.0.0.2:7000 10.0.0.3:7000%s", i+1, flags))
+		m.start(fmt.Sprintf(
+			"pleach agent --expect 3 --listen 10.0.0.%d:7000 --metrics-listen 10.0.0.%[1]d:9464 10.0.0.1:7000 10.0.0.2:7000 10.0.0.3:7000%s", i+1, flags))
 	}
-	for path, want := range map[string]string{"/readyz": "200", "/v1/status": "404", "/v1/messages": "404", "/ui/": "404"} {
+	for path, want := range map[string]string{
+		"/readyz": "200", "/v1/status": "404", "/v1/messages": "404",
+		"/ui/": "404",
+	} {
 		ask := "curl -s -o /dev/null -w '%{http_code}' http://10.0.0.2:9464" + path + " || true"
 		testutil.Eventually(t, path+" is "+want, func() bool { return strings.TrimSpace(server.run(ask)) == want })
 	}
@@ -62,7 +66,8 @@ func TestPrometheusScrapesAgents(t *testing.T) {
 			Data struct{ Result []struct{ Value [2]any } }
 		}
 		out := server.run("curl -s 'http://127.0.0.1:9090/api/v1/query?query=sum(pleach_members)' || true")
-		return json.Unmarshal([]byte(out), &answer) == nil && len(answer.Data.Result) == 1 && answer.Data.Result[0].Value[1] == "9"
+		return json.Unmarshal([]byte(out), &answer) == nil && len(answer.Data.Result) == 1 &&
+			answer.Data.Result[0].Value[1] == "9"
 	})
 	testutil.Eventually(t, "three certificates expire", func() bool {
 		out := server.run("curl -s 'http://127.0.0.1:9090/api/v1/query?query=pleach_certificate_expires_timestamp_seconds>0' || true")
@@ -85,7 +90,8 @@ func TestDashboardOfFleet(t *testing.T) {
 		}
 	}
 	server := machines[0]
-	config := fmt.Sprintf("scrape_configs: [{job_name: pleach, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%s]}]}]\n", strings.Join(targets, ", "))
+	config := fmt.Sprintf(
+		"scrape_configs: [{job_name: pleach, scrape_interval: 500ms, scrape_timeout: 500ms, static_configs: [{targets: [%s]}]}]\n", strings.Join(targets, ", "))
 	if err := os.WriteFile(filepath.Join(server.root, "home/p.yml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -129,8 +135,10 @@ func TestMemberFailedHandler(t *testing.T) {
 	var logs []string
 	for i := range 3 {
 		file, log := filepath.Join(dir, fmt.Sprint(i, ".yaml")), filepath.Join(dir, fmt.Sprint(i, ".log"))
-		text := fmt.Sprintf("id: db%d\nexpect: 3\nlisten: %s:7000\nsocket: %s/%d.sock\ntags: {role: db}\nseeds: [%q, %q, %q]\nhandlers:\n  - {event: member-failed, run: 'echo \"$PLEACH_EVENT $(cat)\" >> %s'}\n",
-			i+1, network.Address(i), dir, i, network.Address(0)+":7000", network.Address(1)+":7000", network.Address(2)+":7000", log)
+		text := fmt.Sprintf(
+			"id: db%d\nexpect: 3\nlisten: %s:7000\nsocket: %s/%d.sock\ntags: {role: db}\nseeds: [%q, %q, %q]\nhandlers:\n  - {event: member-failed, run: 'echo \"$PLEACH_EVENT $(cat)\" >> %s'}\n",
+			i+1, network.Address(i), dir, i, network.Address(0)+":7000", network.Address(1)+":7000",
+			network.Address(2)+":7000", log)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +165,9 @@ func TestMemberFailedHandler(t *testing.T) {
 	time.Sleep(time.Second) // for a second run that must not come
 	for i, log := range logs[:2] {
 		b, err := os.ReadFile(log)
-		if want := "member-failed db3\t" + network.Address(2) + ":7000\tsuspected\t"; err != nil || !strings.HasPrefix(string(b), want) || strings.Count(string(b), "\n") != 1 || !strings.Contains(string(b), "role=db") {
+		if want := "member-failed db3\t" + network.Address(2) + ":7000\tsuspected\t"; err != nil ||
+			!strings.HasPrefix(string(b), want) || strings.Count(string(b), "\n") != 1 ||
+			!strings.Contains(string(b), "role=db") {
 			t.Errorf("agent %d: %v: %q, want one line with %q", i, err, b, want)
 		}
 	}

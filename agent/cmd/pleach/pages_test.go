@@ -80,16 +80,19 @@ var pastedBlocks = []pasted{
 
 // otherBlocks are blocks of pages that other tests run, or the reasons why none does.
 var otherBlocks = map[blockID]string{
-	{"README.md", "Quick start", 1}:                            "no test: it installs a published version",
-	{"README.md", "Groups", 0}:                                 "TestReadmeGroups",
-	{"docs/guide/agents.md", "Three machines, with TLS", 0}:    "TestGuideToThreeMachines",
-	{"docs/guide/agents.md", "Three machines, with TLS", 1}:    "TestGuideToThreeMachines",
-	{"docs/guide/agents.md", "Three machines, with TLS", 2}:    "TestGuideToThreeMachines",
-	{"docs/guide/agents.md", "Copy files to every member", 0}:  "TestGuideToThreeMachines",
-	{"docs/guide/fleet.md", "Agents at three sites", 0}:        "TestFleetOfAgents",
-	{"docs/guide/fleet.md", "Agents at three sites", 1}:        "TestFleetOfAgents",
-	{"docs/guide/fleet.md", "Try it", 0}:                       "TestGuideToFleets",
-	{"docs/guide/jobs-hosts.md", "Start", 0}:                   "no test: it needs three hosts; TestRunEndsWithTheJob starts such a job on one",
+	{"README.md", "Quick start", 1}:                           "no test: it installs a published version",
+	{"README.md", "Groups", 0}:                                "TestReadmeGroups",
+	{"docs/guide/agents.md", "Three machines, with TLS", 0}:   "TestGuideToThreeMachines",
+	{"docs/guide/agents.md", "Three machines, with TLS", 1}:   "TestGuideToThreeMachines",
+	{"docs/guide/agents.md", "Three machines, with TLS", 2}:   "TestGuideToThreeMachines",
+	{"docs/guide/agents.md", "Copy files to every member", 0}: "TestGuideToThreeMachines",
+	{"docs/guide/fleet.md", "Agents at three sites", 0}:       "TestFleetOfAgents",
+	{"docs/guide/fleet.md", "Agents at three sites", 1}:       "TestFleetOfAgents",
+	{"docs/guide/fleet.md", "Try it", 0}:                      "TestGuideToFleets",
+	{
+		"docs/guide/jobs-hosts.md",
+		"Start", 0,
+	}: "no test: it needs three hosts; TestRunEndsWithTheJob starts such a job on one",
 	{"docs/guide/jobs-hosts.md", "Start", 1}:                   "no test: it needs two hosts and Open MPI",
 	{"docs/guide/jobs.md", "Job status", 0}:                    "TestPs",
 	{"docs/guide/python.md", "First program", 0}:               "test_tutorial_runs_as_printed",
@@ -149,7 +152,8 @@ func TestAllBlocksArePasted(t *testing.T) {
 // testNames are the names of all tests of this repository.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
-	out, err := exec.Command("grep", "-rhoE", `^(func|def) (Test|test_)\w+`, "--include=*_test.go", "--include=test_*.py", repository).Output()
+	out, err := exec.Command("grep", "-rhoE", `^(func|def) (Test|test_)\w+`, "--include=*_test.go", "--include=test_*.py",
+		repository).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +192,8 @@ func (p *pasted) run(t *testing.T) {
 		clone(t, filepath.Join(host.root, "origin"))
 	}
 	if p.checkout {
-		out, err := exec.Command("git", "clone", "-q", filepath.Join(host.root, "origin"), filepath.Join(home, "pleach")).CombinedOutput()
+		out, err := exec.Command("git", "clone", "-q", filepath.Join(host.root, "origin"),
+			filepath.Join(home, "pleach")).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -207,7 +212,8 @@ func (p *pasted) run(t *testing.T) {
 	}
 	var env []string
 	if p.numpy {
-		dir, err := exec.Command("/usr/bin/python3", "-c", "import numpy, os; print(os.path.dirname(os.path.dirname(numpy.__file__)))").Output()
+		dir, err := exec.Command("/usr/bin/python3",
+			"-c", "import numpy, os; print(os.path.dirname(os.path.dirname(numpy.__file__)))").Output()
 		if err != nil {
 			t.Skip("no numpy of the system's Python")
 		}
@@ -291,9 +297,11 @@ func (m *machine) shell(inClone bool, env ...string) *terminal {
 		script = "cd pleach; " + script
 	}
 	c := &terminal{t: m.t, line: "shell", cmd: m.command(script)}
-	c.cmd.Env = append(append(os.Environ(), env...), "GOFLAGS=-trimpath -buildvcs=false", // both let the build cache serve all clones
+	// both let the build cache serve all clones
+	c.cmd.Env = append(append(os.Environ(), env...), "GOFLAGS=-trimpath -buildvcs=false",
 		"GIT_CONFIG_COUNT=2",
-		"GIT_CONFIG_KEY_0=url."+filepath.Join(m.root, "origin")+".insteadOf", "GIT_CONFIG_VALUE_0=https://github.com/pleach-go/pleach",
+		"GIT_CONFIG_KEY_0=url."+filepath.Join(m.root, "origin")+".insteadOf",
+		"GIT_CONFIG_VALUE_0=https://github.com/pleach-go/pleach",
 		"GIT_CONFIG_KEY_1=advice.detachedHead", "GIT_CONFIG_VALUE_1=false")
 	c.cmd.Stdout, c.cmd.Stderr = c, c
 	in, err := c.cmd.StdinPipe()

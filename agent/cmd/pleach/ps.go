@@ -133,14 +133,16 @@ func jobAt(jobs []*ps.Job, addresses []string) *ps.Job {
 func onlyJob(jobs []*ps.Job) (*ps.Job, error) {
 	switch len(jobs) {
 	case 0:
-		return nil, errors.New("no job of yours runs on this host, as far as can be seen: write the address of one of its processes, as in pleach ps 127.0.0.1:7000 --group NAME")
+		return nil, errors.New(
+			"no job of yours runs on this host, as far as can be seen: write the address of one of its processes, as in pleach ps 127.0.0.1:7000 --group NAME")
 	case 1:
 		return jobs[0], nil
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d jobs of yours run on this host: choose one by --group", len(jobs))
 	for _, j := range jobs {
-		fmt.Fprintf(&b, "\n  --group %s  (%s, one with pid %d)", cli.Printable(j.Group), cli.Count(len(j.Addresses), "rank"), j.PIDs[0])
+		fmt.Fprintf(&b, "\n  --group %s  (%s, one with pid %d)", cli.Printable(j.Group), cli.Count(len(j.Addresses), "rank"),
+			j.PIDs[0])
 	}
 	return nil, errors.New(b.String())
 }

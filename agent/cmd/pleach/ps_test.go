@@ -88,22 +88,26 @@ func TestPs(t *testing.T) {
 	address := worlds[0].View().Members()[1].Address
 	release := stuck(t, worlds, 3)
 	out := clitest.Printed(t, newPs(), address, "--group", "job")
-	if !regexp.MustCompile(`(?m)^rank 3 has not arrived in Allreduce #1; last: Barrier #0, \d+\.\d s ago$`).MatchString(out) {
+	if !regexp.MustCompile(`(?m)^rank 3 has not arrived in Allreduce #1; last: Barrier #0, \d+\.\d s ago$`).MatchString(
+		out) {
 		t.Error(out)
 	}
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if len(lines) != 4+1+5 || !strings.HasPrefix(lines[5], "3 ") || !regexp.MustCompile(`^0 +2 +Allreduce #1 +\d\.\d s +[1-4,-]+ +Barrier #0, .* ago +0$`).MatchString(lines[6]) {
+	if len(lines) != 4+1+5 || !strings.HasPrefix(lines[5], "3 ") ||
+		!regexp.MustCompile(`^0 +2 +Allreduce #1 +\d\.\d s +[1-4,-]+ +Barrier #0, .* ago +0$`).MatchString(lines[6]) {
 		t.Errorf("%q", lines)
 	}
 	var s ps.Survey
 	if err := json.Unmarshal([]byte(clitest.Printed(t, newPs(), address, "--group", "job", "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Stragglers) != 1 || s.Stragglers[0].Rank != 3 || s.Stragglers[0].Call.Name != "Allreduce" || len(s.Processes) != 5 {
+	if len(s.Stragglers) != 1 || s.Stragglers[0].Rank != 3 || s.Stragglers[0].Call.Name != "Allreduce" ||
+		len(s.Processes) != 5 {
 		t.Errorf("%+v", s)
 	}
 	release()
-	if out := clitest.Printed(t, newPs(), address, "--group", "job"); strings.Contains(out, "not arrived") || strings.Count(out, "Allreduce #1, ") != 5 {
+	if out := clitest.Printed(t, newPs(), address, "--group", "job"); strings.Contains(out, "not arrived") ||
+		strings.Count(out, "Allreduce #1, ") != 5 {
 		t.Error(out)
 	}
 }
@@ -116,7 +120,8 @@ func TestPsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if out := clitest.Printed(t, newPs(), g.View().Leader().Address, "--group", "plain"); !strings.Contains(out, "is not in a World") {
+	if out := clitest.Printed(t, newPs(), g.View().Leader().Address, "--group", "plain"); !strings.Contains(out,
+		"is not in a World") {
 		t.Error(out)
 	}
 	dir := t.TempDir()
@@ -129,7 +134,8 @@ func TestPsRefused(t *testing.T) {
 	}
 	worlds := psJob(t, 2, c)
 	address := worlds[0].View().Leader().Address
-	out := clitest.Printed(t, newPs(), address, "--group", "job", "--tls-ca", certificate, "--tls-cert", certificate, "--tls-key", key)
+	out := clitest.Printed(t, newPs(), address, "--group", "job", "--tls-ca", certificate, "--tls-cert", certificate,
+		"--tls-key", key)
 	if !strings.HasPrefix(out, "view 1: 2 of 2 processes\n") {
 		t.Error(out)
 	}
@@ -158,7 +164,8 @@ func TestFindJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := onlyJob(ps.FindJobs(proc, "")); err == nil || !strings.Contains(err.Error(), "2 jobs") || !strings.Contains(err.Error(), "--group b") {
+	if _, err := onlyJob(ps.FindJobs(proc, "")); err == nil || !strings.Contains(err.Error(), "2 jobs") ||
+		!strings.Contains(err.Error(), "--group b") {
 		t.Error(err)
 	}
 	job, err := onlyJob(ps.FindJobs(proc, "a"))

@@ -116,17 +116,24 @@ func answersText(a *api.Answers) string {
 		if m.Error != "" {
 			text = "error: " + cli.Printable(m.Error)
 		}
-		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), zoned(m.Zone, m.ID), fmt.Sprintf("%.1f ms", m.Seconds*1000), text})
+		rows = append(rows, []string{
+			fmt.Sprintf("%5d", m.Rank), zoned(m.Zone, m.ID), fmt.Sprintf("%.1f ms", m.Seconds*1000),
+			text,
+		})
 	}
 	for _, m := range a.Unanswered {
-		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), zoned(m.Zone, m.ID), "-", "no answer: " + cli.Printable(m.Reason)})
+		rows = append(rows, []string{
+			fmt.Sprintf("%5d", m.Rank), zoned(m.Zone, m.ID),
+			"-", "no answer: " + cli.Printable(m.Reason),
+		})
 	}
 	for _, z := range a.UnansweredZones {
 		rows = append(rows, []string{"    -", zoned(z.Zone, "*"), "-", "no answer: " + cli.Printable(z.Reason)})
 	}
 	var b strings.Builder
 	failed := errorsIn(a)
-	fmt.Fprintf(&b, "view %d: %d of %s answered", a.View, len(a.Answers)-failed, cli.Count(len(a.Answers)+len(a.Unanswered), "member"))
+	fmt.Fprintf(&b, "view %d: %d of %s answered", a.View, len(a.Answers)-failed,
+		cli.Count(len(a.Answers)+len(a.Unanswered), "member"))
 	if failed > 0 {
 		fmt.Fprintf(&b, ", %d with an error", failed)
 	}

@@ -75,7 +75,10 @@ func (r *raiseVersionCommand) run(cmd *cobra.Command, address string) error {
 	view, err := pleach.RaiseVersion(ctx, c, address)
 	if prevented, ok := errors.AsType[*pleach.RaiseError](err); ok {
 		if r.json {
-			return errors.Join(r.write(cmd.OutOrStdout(), raiseJSON{Version: prevented.Version, Preventing: membersJSON(prevented.Members)}), cli.Failure(errors.New(cli.ShellText(err))))
+			return errors.Join(r.write(cmd.OutOrStdout(), raiseJSON{
+				Version:    prevented.Version,
+				Preventing: membersJSON(prevented.Members),
+			}), cli.Failure(errors.New(cli.ShellText(err))))
 		}
 		return cli.Failure(errors.New(cli.ShellText(err)))
 	}

@@ -120,7 +120,8 @@ func TestKeysThatBeginEmptyAreReported(t *testing.T) {
 			t.Errorf("the log of %s says nothing", a.id)
 		}
 		metrics := a.scrape()
-		if !strings.Contains(metrics, "pleach_agent_keys_begun_empty_total 1") || !strings.Contains(metrics, `pleach_agent_warning{kind="keys"} 1`) {
+		if !strings.Contains(metrics, "pleach_agent_keys_begun_empty_total 1") ||
+			!strings.Contains(metrics, `pleach_agent_warning{kind="keys"} 1`) {
 			t.Errorf("the metrics of %s say nothing", a.id)
 		}
 	}

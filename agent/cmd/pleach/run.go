@@ -92,16 +92,22 @@ wrong; 130 after Ctrl-C or SIGTERM.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the program is the program's
 	f.IntVarP(&r.size, "processes", "n", 0, "number `N` of processes")
-	f.StringVar(&r.hosts, "hosts", "", "hosts to start the processes on by ssh, as `HOST:N,...`: N processes on each; -n may be less than their sum")
+	f.StringVar(&r.hosts, "hosts", "",
+		"hosts to start the processes on by ssh, as `HOST:N,...`: N processes on each; -n may be less than their sum")
 	f.StringVar(&r.hostfile, "hostfile", "", "`file` with a host on each line: HOST, HOST:N or HOST slots=N")
 	f.StringVar(&r.ssh, "ssh", "ssh -o BatchMode=yes", "`command` that runs another one on a host")
 	f.StringVar(&r.pleach, "remote-pleach", "pleach", "`path` of this program on the hosts")
-	f.StringArrayVar(&r.kill, "kill", nil, "kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
-	f.StringArrayVar(&r.stop, "stop", nil, "stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
+	f.StringArrayVar(&r.kill, "kill", nil,
+		"kill (SIGKILL) `RANK@WHEN`: a duration after the start, as in 3@2s, or the first line that matches, as in '3@/step 7/'; may be repeated")
+	f.StringArrayVar(&r.stop, "stop", nil,
+		"stop (SIGSTOP) `RANK@WHEN[+DURATION]`, for the duration or for good; may be repeated")
 	f.BoolVar(&r.respawn, "respawn", false, "restart a process that has died, as a replacement of its rank")
-	f.BoolVar(&r.strict, "strict-exit", false, "exit with 1 if a process failed, even if the others completed the job without it")
-	f.DurationVar(&r.progress, "progress-timeout", 0, "`time` after which a process that is alive and makes no progress is removed from the job (PLEACH_PROGRESS_TIMEOUT); 0: never")
-	f.DurationVar(&r.suspicion, "suspicion-timeout", 0, "`time` of silence after which a process is removed from the job (PLEACH_SUSPICION_TIMEOUT); 0: the program's")
+	f.BoolVar(&r.strict, "strict-exit", false,
+		"exit with 1 if a process failed, even if the others completed the job without it")
+	f.DurationVar(&r.progress, "progress-timeout", 0,
+		"`time` after which a process that is alive and makes no progress is removed from the job (PLEACH_PROGRESS_TIMEOUT); 0: never")
+	f.DurationVar(&r.suspicion, "suspicion-timeout", 0,
+		"`time` of silence after which a process is removed from the job (PLEACH_SUSPICION_TIMEOUT); 0: the program's")
 	f.DurationVar(&r.grace, "grace", 5*time.Second, "`time` to end after Ctrl-C or SIGTERM")
 	f.BoolVar(&r.noPrefix, "no-prefix", false, "do not write ranks before lines")
 	f.BoolVar(&r.timestamps, "timestamps", false, "write the seconds since the start before lines")
@@ -129,16 +135,21 @@ func (r *runCommand) run(cmd *cobra.Command, args []string) error {
 			return fmt.Errorf("cannot run %s: %w", args[0], errors.Unwrap(err))
 		}
 	}
-	for variable, timeout := range map[string]time.Duration{"PLEACH_PROGRESS_TIMEOUT": r.progress, "PLEACH_SUSPICION_TIMEOUT": r.suspicion} {
+	for variable, timeout := range map[string]time.Duration{
+		"PLEACH_PROGRESS_TIMEOUT":  r.progress,
+		"PLEACH_SUSPICION_TIMEOUT": r.suspicion,
+	} {
 		if timeout > 0 {
 			r.env = append(r.env, variable+"="+timeout.String())
 		}
 	}
 	stdout, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	job := launch.Job{
-		Size: r.size, Program: program, Args: args, Env: r.env, Hosts: hosts, Faults: faults, Respawn: r.respawn, Strict: r.strict, Grace: r.grace, Interactive: cli.IsTerminal(stderr),
+		Size: r.size, Program: program, Args: args, Env: r.env, Hosts: hosts, Faults: faults, Respawn: r.respawn,
+		Strict: r.strict, Grace: r.grace, Interactive: cli.IsTerminal(stderr),
 		Output: &launch.Output{
-			Stdout: launch.Stream{Writer: stdout, Color: cli.WantsColor(stdout)}, Stderr: launch.Stream{Writer: stderr, Color: cli.WantsColor(stderr)},
+			Stdout: launch.Stream{Writer: stdout, Color: cli.WantsColor(stdout)},
+			Stderr: launch.Stream{Writer: stderr, Color: cli.WantsColor(stderr)},
 			Prefix: !r.noPrefix, Timestamps: r.timestamps,
 		},
 	}

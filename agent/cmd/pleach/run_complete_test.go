@@ -47,13 +47,23 @@ func TestRunEndsWithTheJob(t *testing.T) {
 		"exit at end": {nil, "exit code 3", nil},
 		"no world":    {nil, "exit code 3", nil},
 		"strict":      {[]string{"--strict-exit"}, "exit code 3", nil},
-		"hosts":       {[]string{"--hosts", "127.0.0.1:4", "--ssh", ssh, "--remote-pleach", remote}, "", []string{"killing it", success}},
-		"on purpose":  {[]string{"--kill", "1@/step 2/"}, "", []string{"killing rank 1 after ", "killed on purpose: rank 1", success}},
+		"hosts": {
+			[]string{"--hosts", "127.0.0.1:4", "--ssh", ssh, "--remote-pleach", remote},
+			"",
+			[]string{"killing it", success},
+		},
+		"on purpose": {[]string{"--kill", "1@/step 2/"}, "", []string{
+			"killing rank 1 after ", "killed on purpose: rank 1",
+			success,
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			root := newRoot()
-			args := append([]string{"run", "-n", "4", "--progress-timeout", "1s", "--env", "FAILS=" + name, "--env", "GORACE=atexit_sleep_ms=0"}, c.flags...)
+			args := append([]string{
+				"run", "-n", "4", "--progress-timeout", "1s", "--env", "FAILS=" + name,
+				"--env", "GORACE=atexit_sleep_ms=0",
+			}, c.flags...)
 			root.SetArgs(append(args, self, "-test.run", "^TestRunChildJob$", "-test.v"))
 			root.SetOut(&stdout)
 			root.SetErr(&stderr)

@@ -55,7 +55,8 @@ var secretSteps = map[string]func([][]byte) ([][]byte, error){
 	},
 	"use": func(secrets [][]byte) ([][]byte, error) {
 		if len(secrets) != 2 {
-			return nil, fmt.Errorf("it has %d secrets, and the step is for the two of a rotation: --step add comes first", len(secrets))
+			return nil, fmt.Errorf("it has %d secrets, and the step is for the two of a rotation: --step add comes first",
+				len(secrets))
 		}
 		return [][]byte{secrets[1], secrets[0]}, nil
 	},
@@ -78,7 +79,9 @@ func newSecretRotate() *cobra.Command {
 			if err := rotateSecret(args[0], do); err != nil {
 				return cli.Failure(err)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: step %s done; copy the file to all hosts, then: pleach secret check --secret-file %s ADDRESS\n", args[0], step, args[0])
+			_, err := fmt.Fprintf(cmd.OutOrStdout(),
+				"%s: step %s done; copy the file to all hosts, then: pleach secret check --secret-file %s ADDRESS\n", args[0], step,
+				args[0])
 			return cli.Failure(err)
 		},
 	}

@@ -37,7 +37,8 @@ func TestSecretRotation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, err := pleach.Create(t.Context(), pleach.Config{Group: "web", ID: "a", Security: pleach.Security{SecretFile: there}})
+	g, err := pleach.Create(t.Context(),
+		pleach.Config{Group: "web", ID: "a", Security: pleach.Security{SecretFile: there}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func TestSecretRotation(t *testing.T) {
 		case "add":
 			added = string(secrets[1])
 			want = []string{old, added}
-			if out, err := check(); err == nil || !strings.Contains(out, "secret 1  a  accepted\nsecret 2  a  ") || strings.Contains(out, added) {
+			if out, err := check(); err == nil || !strings.Contains(out, "secret 1  a  accepted\nsecret 2  a  ") ||
+				strings.Contains(out, added) {
 				t.Errorf("before the file is there: %s, %v", out, err)
 			}
 			b, _ := os.ReadFile(here)

@@ -47,7 +47,8 @@ settings zone and zones name. With --to, the message goes to one member alone, a
 	s.input.addFlags(cmd)
 	s.addTimeout(cmd, 30*time.Second)
 	cmd.Flags().StringVar(&s.to, "to", "", "`member` that gets it alone: its ID or its rank")
-	cmd.Flags().BoolVar(&s.stable, "stable", false, "wait until every member has it; with --fleet, every member of this zone")
+	cmd.Flags().BoolVar(&s.stable, "stable", false,
+		"wait until every member has it; with --fleet, every member of this zone")
 	cmd.Flags().BoolVar(&s.fleet, "fleet", false, "send it to all members of all zones")
 	cmd.MarkFlagsMutuallyExclusive("fleet", "to")
 	return cmd
@@ -101,7 +102,9 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 	return s.print(out, receipt, receiptText(&receipt))
 }
 
-func (s *sendCommand) broadcast(ctx context.Context, agent *client.Client, topic string, data []byte) (api.Receipt, error) {
+func (s *sendCommand) broadcast(ctx context.Context, agent *client.Client, topic string,
+	data []byte,
+) (api.Receipt, error) {
 	if s.fleet {
 		return agent.BroadcastFleet(ctx, topic, data, s.stable, s.timeout)
 	}
@@ -110,13 +113,15 @@ func (s *sendCommand) broadcast(ctx context.Context, agent *client.Client, topic
 
 func receiptText(r *api.Receipt) string {
 	if r.Zones > 0 && r.Stable {
-		return fmt.Sprintf("all %s of this zone have it, and pass it on to the fleet: %s", cli.Count(len(r.Members), "member"), cli.Count(r.Zones, "zone"))
+		return fmt.Sprintf("all %s of this zone have it, and pass it on to the fleet: %s",
+			cli.Count(len(r.Members), "member"), cli.Count(r.Zones, "zone"))
 	}
 	if r.Zones > 0 {
 		return "sent to the fleet: " + cli.Count(r.Zones, "zone")
 	}
 	if r.Stable && len(r.Joined) > 0 {
-		return fmt.Sprintf("%s of view %d have it, and %d have joined since", cli.Count(len(r.Members), "member"), r.View, len(r.Joined))
+		return fmt.Sprintf("%s of view %d have it, and %d have joined since", cli.Count(len(r.Members), "member"), r.View,
+			len(r.Joined))
 	}
 	if r.Stable {
 		return fmt.Sprintf("all %s of view %d have it", cli.Count(len(r.Members), "member"), r.View)

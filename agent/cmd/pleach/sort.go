@@ -78,7 +78,8 @@ The exit code is 1 if the output is not equal to the input or not sorted.`,
 	f.IntVar(&s.generate, "generate", 0, "sort `N` generated records, those of gensort, instead of files")
 	f.StringVar(&s.output, "output", "", "`directory` for the output, new or empty")
 	f.BoolVar(&s.lines, "lines", false, "sort lines by their bytes, not records of 100 bytes")
-	f.StringArrayVarP(&s.keys, "key", "k", nil, "sort lines by `FIELD` to the end of the line, or FIELD,LAST, then n, r; repeatable")
+	f.StringArrayVarP(&s.keys, "key", "k", nil,
+		"sort lines by `FIELD` to the end of the line, or FIELD,LAST, then n, r; repeatable")
 	f.StringVarP(&s.separator, "separator", "t", "", "`character` between fields (default: blanks)")
 	f.BoolVarP(&s.order.Numeric, "numeric", "n", false, "compare the numbers at the beginning of keys")
 	f.BoolVarP(&s.order.Reverse, "reverse", "r", false, "sort lines from the greatest to the least")
@@ -142,7 +143,8 @@ func parseKey(text string) (k samplesort.Key, err error) {
 		k.Last, err = strconv.Atoi(last)
 	}
 	if err != nil || k.Field < 1 || several && k.Last < k.Field {
-		return k, fmt.Errorf("--key %s: write a field, counted from 1, or the first and the last one, as in 2,3, and n or r after it", text)
+		return k, fmt.Errorf(
+			"--key %s: write a field, counted from 1, or the first and the last one, as in 2,3, and n or r after it", text)
 	}
 	return k, nil
 }

@@ -68,7 +68,8 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	if text := versionText(st.Version, st.NewestVersion); text != "" {
 		fmt.Fprintf(b, "%s: see pleach raise-version\n", text)
 	}
-	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", cli.Printable(st.ID), st.Rank, cli.Printable(st.Agent.Version),
+	fmt.Fprintf(b, "agent %s, rank %d, %s, up %s; %s retained\n", cli.Printable(st.ID), st.Rank,
+		cli.Printable(st.Agent.Version),
 		age(st.Time.Sub(st.Agent.Began)), cli.Count(st.Agent.Retained, "message"))
 	if st.Agent.NotReady != "" {
 		b.WriteString(wrap("not ready: "+cli.Printable(st.Agent.NotReady), "  "))
@@ -80,7 +81,8 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 		fmt.Fprintf(b, "messages are not saved for a restart: %s\n", cli.Printable(st.Agent.LogError))
 	}
 	if st.LastError != "" {
-		b.WriteString(wrap(fmt.Sprintf("last error of the agent, %s ago: %s", age(st.Time.Sub(st.LastErrorAt)), cli.Printable(cli.ShellText(errors.New(st.LastError)))), "  "))
+		b.WriteString(wrap(fmt.Sprintf("last error of the agent, %s ago: %s", age(st.Time.Sub(st.LastErrorAt)),
+			cli.Printable(cli.ShellText(errors.New(st.LastError)))), "  "))
 	}
 }
 
@@ -98,7 +100,8 @@ func (s *statusScreen) nextStep() string {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	missing := st.Quorum.Needed - st.Quorum.Reachable
-	return wrap(fmt.Sprintf("next: start %d of %s again, or repair the connection to them (pleach status there shows the cause); if they are lost for good: pleach force-view",
+	return wrap(fmt.Sprintf(
+		"next: start %d of %s again, or repair the connection to them (pleach status there shows the cause); if they are lost for good: pleach force-view",
 		max(missing, 1), cmp.Or(strings.Join(names, ", "), "the others")), "  ")
 }
 
@@ -239,7 +242,8 @@ func (s *statusScreen) row(m *api.Member) []string {
 	}
 	return []string{
 		fmt.Sprintf("%s %5d", s.sign(m), m.Rank), cli.Printable(m.ID), state, since, lag,
-		cmp.Or(cli.Printable(m.FailureDomain), "-"), cmp.Or(cli.Printable(config.Tags(m.Meta)[config.VersionTag]), "-"), cli.Printable(m.Address),
+		cmp.Or(cli.Printable(m.FailureDomain), "-"), cmp.Or(cli.Printable(config.Tags(m.Meta)[config.VersionTag]), "-"),
+		cli.Printable(m.Address),
 	}
 }
 
@@ -268,10 +272,12 @@ func (s *statusScreen) writeEvents(b *strings.Builder) {
 	var lines []string
 	for _, v := range slices.Backward(s.Status.History) {
 		for _, c := range v.Changes {
-			lines = append(lines, wrap(fmt.Sprintf("  %s  view %d  %s", v.Time.Local().Format(time.TimeOnly), v.Number, cli.Printable(c.String())), "      "))
+			lines = append(lines, wrap(fmt.Sprintf("  %s  view %d  %s", v.Time.Local().Format(time.TimeOnly), v.Number,
+				cli.Printable(c.String())), "      "))
 		}
 		if v.Omitted > 0 {
-			lines = append(lines, fmt.Sprintf("  %s  view %d  %d more\n", v.Time.Local().Format(time.TimeOnly), v.Number, v.Omitted))
+			lines = append(lines, fmt.Sprintf("  %s  view %d  %d more\n", v.Time.Local().Format(time.TimeOnly), v.Number,
+				v.Omitted))
 		}
 	}
 	if len(lines) == 0 {

@@ -17,14 +17,18 @@ func screenOf(n int) *statusScreen {
 	s := &statusScreen{}
 	s.Status.Status = pleach.Status{
 		Time: now, Group: "web", Rank: 0, ID: "web0", View: 9, Members: n,
-		Quorum:   pleach.Quorum{Reachable: n - 1, Needed: n/2 + 1, OK: true},
-		Suspects: []pleach.Suspect{{Rank: 1, ID: "web1", Since: now.Add(-1200 * time.Millisecond), By: []int{0, 4}, Cause: "its process is gone: " + strings.Repeat("connection refused ", 5)}},
+		Quorum: pleach.Quorum{Reachable: n - 1, Needed: n/2 + 1, OK: true},
+		Suspects: []pleach.Suspect{{
+			Rank: 1, ID: "web1", Since: now.Add(-1200 * time.Millisecond), By: []int{0, 4},
+			Cause: "its process is gone: " + strings.Repeat("connection refused ", 5),
+		}},
 	}
 	s.Status.Agent = api.AgentStatus{Version: "v1.2.3", Began: now.Add(-3 * time.Hour), Retained: 12}
 	s.Members = api.Members{View: 9, Slots: n + 1}
 	for rank := range n {
 		m := api.Member{
-			MemberRef: api.MemberRef{Rank: rank, ID: fmt.Sprintf("web%d", rank)}, State: api.Alive, Address: fmt.Sprintf("10.0.%d.%d:7000", rank/256, rank%256),
+			MemberRef: api.MemberRef{Rank: rank, ID: fmt.Sprintf("web%d", rank)}, State: api.Alive,
+			Address:       fmt.Sprintf("10.0.%d.%d:7000", rank/256, rank%256),
 			FailureDomain: fmt.Sprintf("zone-%c", 'a'+rank%3), Meta: "pleach=v1.2.3 role=front",
 		}
 		peer := pleach.PeerStatus{Rank: rank, Connected: rank < 5}
@@ -40,7 +44,10 @@ func screenOf(n int) *statusScreen {
 		s.Status.Peers = append(s.Status.Peers, peer)
 	}
 	for i := range 20 {
-		s.Status.History = append(s.Status.History, pleach.ViewChange{Number: uint64(i), Time: now, Changes: []pleach.MemberChange{{ID: "web9", Cause: pleach.CauseSuspected, By: []int{4}}}})
+		s.Status.History = append(s.Status.History, pleach.ViewChange{
+			Number: uint64(i), Time: now,
+			Changes: []pleach.MemberChange{{ID: "web9", Cause: pleach.CauseSuspected, By: []int{4}}},
+		})
 	}
 	return s
 }
@@ -103,7 +110,8 @@ func TestWatchScreen(t *testing.T) {
 
 func TestAge(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		1234 * time.Millisecond: "1.2s", 45 * time.Second: "45s", 200 * time.Second: "3m20s", 5*time.Hour + 10*time.Minute: "5h10m", 300 * time.Hour: "12d",
+		1234 * time.Millisecond: "1.2s", 45 * time.Second: "45s", 200 * time.Second: "3m20s",
+		5*time.Hour + 10*time.Minute: "5h10m", 300 * time.Hour: "12d",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("got %s, want %s", got, want)

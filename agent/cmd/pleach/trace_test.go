@@ -10,7 +10,8 @@ import (
 // The tree is the one that the message has taken. A member whose sender has not reported is
 // there, too.
 func TestTraceText(t *testing.T) {
-	v := pleach.NewView(7, 5, pleach.Member{Rank: 0, ID: "a"}, pleach.Member{Rank: 1, ID: "b"}, pleach.Member{Rank: 2, ID: "c"},
+	v := pleach.NewView(7, 5, pleach.Member{Rank: 0, ID: "a"}, pleach.Member{Rank: 1, ID: "b"},
+		pleach.Member{Rank: 2, ID: "c"},
 		pleach.Member{Rank: 3, ID: "d"}, pleach.Member{Rank: 4, ID: "e"})
 	report := newTraceJSON(&pleach.Trace{
 		Root: 0, View: 7, Missing: []int{4},

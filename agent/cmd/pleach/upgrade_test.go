@@ -37,7 +37,8 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 	old := protocolOf(t, previous)
 	if old.Protocol < wire.MinVersion || old.Protocol > wire.Version {
-		t.Fatalf("the version before speaks protocol version %d, and this one %d to %d", old.Protocol, wire.MinVersion, wire.Version)
+		t.Fatalf("the version before speaks protocol version %d, and this one %d to %d", old.Protocol, wire.MinVersion,
+			wire.Version)
 	}
 	for name, order := range map[string][]int{"lowest rank first": {0, 1, 2}, "highest rank first": {2, 1, 0}} {
 		t.Run(name, func(t *testing.T) {
@@ -137,8 +138,10 @@ func newUpgradedGroup(t *testing.T, previous string) *upgradedGroup {
 // command is an agent that has not begun.
 func (f *upgradedGroup) command(binary, id, address string) *exec.Cmd {
 	args := []string{
-		"agent", "--group", "fleet", "--id", id, "--listen", address, "--expect", "3", "--socket", filepath.Join(f.dir, id+".sock"),
-		"--data-dir", filepath.Join(f.dir, id), "--secret-file", filepath.Join(f.dir, "secret"), "--retain-messages", "1000000",
+		"agent", "--group", "fleet", "--id", id, "--listen", address, "--expect", "3", "--socket",
+		filepath.Join(f.dir, id+".sock"),
+		"--data-dir", filepath.Join(f.dir, id), "--secret-file", filepath.Join(f.dir, "secret"), "--retain-messages",
+		"1000000",
 	}
 	return exec.Command(binary, append(args, f.addresses...)...)
 }
@@ -163,7 +166,8 @@ func (a *upgradedAgent) ready() {
 	received, topic := a.received, "load"
 	go func() {
 		defer close(received.ended)
-		_ = a.Messages(f.ctx, client.Subscription{Topic: &topic, After: "0"}, sync.OnceFunc(func() { close(subscribed) }), received.take)
+		_ = a.Messages(f.ctx, client.Subscription{Topic: &topic, After: "0"}, sync.OnceFunc(func() { close(subscribed) }),
+			received.take)
 	}()
 	select {
 	case <-subscribed:
@@ -276,7 +280,8 @@ func (f *upgradedGroup) upgrade(order []int, protocol int) {
 		a.replace(present)
 		s := a.status()
 		if s.Version != protocol || s.NewestVersion != wire.Version || s.Rank != rank {
-			f.t.Errorf("agent %s has rank %d, protocol version %d of %d, want rank %d, version %d of %d", a.id, s.Rank, s.Version, s.NewestVersion, rank, protocol, wire.Version)
+			f.t.Errorf("agent %s has rank %d, protocol version %d of %d, want rank %d, version %d of %d", a.id, s.Rank,
+				s.Version, s.NewestVersion, rank, protocol, wire.Version)
 		}
 		if old := order[i+1:]; len(old) > 0 && protocol < wire.Version {
 			f.agents[old[0]].replace(f.previous)
@@ -293,9 +298,11 @@ func (f *upgradedGroup) config() pleach.Config {
 // refuseRaise checks that members of the version before prevent the next one.
 func (f *upgradedGroup) refuseRaise(protocol int, old []int) {
 	f.t.Helper()
-	out, err := exec.CommandContext(f.ctx, present, "raise-version", f.agents[old[0]].address, "--group", "fleet", "--secret-file", filepath.Join(f.dir, "secret"), "--json").Output()
+	out, err := exec.CommandContext(f.ctx, present, "raise-version", f.agents[old[0]].address, "--group", "fleet",
+		"--secret-file", filepath.Join(f.dir, "secret"), "--json").Output()
 	var result raiseJSON
-	if code, ok := errors.AsType[*exec.ExitError](err); !ok || code.ExitCode() != cli.ExitFailure || json.Unmarshal(out, &result) != nil {
+	if code, ok := errors.AsType[*exec.ExitError](err); !ok || code.ExitCode() != cli.ExitFailure ||
+		json.Unmarshal(out, &result) != nil {
 		f.t.Fatalf("raise-version ends with %v: %s", err, out)
 	}
 	var ranks []int
@@ -316,7 +323,8 @@ func (f *upgradedGroup) raise(protocol int) {
 	}
 	defer g.Close()
 	var refused *pleach.VersionError
-	if _, err := pleach.Evict(f.ctx, f.config(), f.addresses[0], g.Self().ID); protocol < wire.EvictVersion && (!errors.As(err, &refused) || refused.Group != protocol) {
+	if _, err := pleach.Evict(f.ctx, f.config(), f.addresses[0], g.Self().ID); protocol < wire.EvictVersion &&
+		(!errors.As(err, &refused) || refused.Group != protocol) {
 		f.t.Errorf("an eviction in version %d: %v", protocol, err)
 	}
 	v, err := pleach.RaiseVersion(f.ctx, f.config(), g.Self().Address) // its view is the latest

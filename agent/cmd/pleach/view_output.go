@@ -109,7 +109,10 @@ func viewTable(v pleach.View) string {
 	rows := [][]string{{" rank", "identity", "address", "domain", "since view"}}
 	sign := make(map[int]string)
 	for _, m := range v.Members() {
-		rows = append(rows, []string{fmt.Sprintf("%5d", m.Rank), cli.Printable(m.ID), cli.Printable(m.Address), cli.Printable(m.FailureDomain), fmt.Sprint(m.Incarnation)})
+		rows = append(rows, []string{
+			fmt.Sprintf("%5d", m.Rank), cli.Printable(m.ID), cli.Printable(m.Address),
+			cli.Printable(m.FailureDomain), fmt.Sprint(m.Incarnation),
+		})
 		sign[m.Rank] = "●"
 	}
 	if lost, ok := errors.AsType[*pleach.QuorumError](v.Err); ok {

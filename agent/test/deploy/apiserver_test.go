@@ -53,11 +53,14 @@ func newCluster(t *testing.T) *cluster {
 			_ = cmd.Wait()
 		})
 	}
-	run("etcd", "--data-dir", dir+"/etcd", "--listen-client-urls", "http://"+addresses[0], "--advertise-client-urls", "http://"+addresses[0],
+	run("etcd", "--data-dir", dir+"/etcd", "--listen-client-urls", "http://"+addresses[0], "--advertise-client-urls",
+		"http://"+addresses[0],
 		"--listen-peer-urls", "http://"+addresses[1])
 	host, port, _ := strings.Cut(addresses[2], ":")
-	run("kube-apiserver", "--etcd-servers", "http://"+addresses[0], "--bind-address", host, "--secure-port", port, "--cert-dir", dir,
-		"--service-account-issuer", "https://"+addresses[2], "--service-account-key-file", dir+"/sa.key", "--service-account-signing-key-file", dir+"/sa.key",
+	run("kube-apiserver", "--etcd-servers", "http://"+addresses[0], "--bind-address", host, "--secure-port", port,
+		"--cert-dir", dir,
+		"--service-account-issuer", "https://"+addresses[2], "--service-account-key-file", dir+"/sa.key",
+		"--service-account-signing-key-file", dir+"/sa.key",
 		"--token-auth-file", dir+"/tokens", "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.96.0.0/16",
 		"--disable-admission-plugins", "ServiceAccount") // no controller makes accounts here
 	c := &cluster{t, "https://" + addresses[2]}
@@ -70,7 +73,8 @@ func newCluster(t *testing.T) *cluster {
 
 // kubectl runs a command of an operator, and returns what it prints.
 func (c *cluster) kubectl(input string, args ...string) (string, error) {
-	cmd := exec.Command("kubectl", append([]string{"--server", c.address, "--token", clusterToken, "--insecure-skip-tls-verify"}, args...)...)
+	cmd := exec.Command("kubectl",
+		append([]string{"--server", c.address, "--token", clusterToken, "--insecure-skip-tls-verify"}, args...)...)
 	cmd.Stdin = strings.NewReader(input)
 	cmd.Env = append(os.Environ(), "HOME="+c.t.TempDir(), "KUBECONFIG=")
 	out, err := cmd.CombinedOutput()
@@ -107,13 +111,16 @@ func TestManifestsOnAPIServer(t *testing.T) {
 		}
 		pod := podOf(t, name)
 		c.must(pod, "create", "-n", namespace, "-f", "-")
-		out, err := c.kubectl(strings.Replace(pod, `"probe"`, `"probe-2"`, 1), "create", "-n", "strict", "--dry-run=server", "-f", "-")
-		if refused := err != nil && strings.Contains(out, "hostPath"); refused != (namespace == "nodes") || err != nil && !refused {
+		out, err := c.kubectl(strings.Replace(pod, `"probe"`, `"probe-2"`, 1), "create", "-n", "strict", "--dry-run=server",
+			"-f", "-")
+		if refused := err != nil && strings.Contains(out, "hostPath"); refused != (namespace == "nodes") || err != nil &&
+			!refused {
 			t.Errorf("%s: where pods are restricted: %v: %s", name, err, out)
 		}
 	}
 	bad := bytes.Replace(read(t, "kubernetes/statefulset.yaml"), []byte("replicas:"), []byte("replica:"), 1)
-	if out, err := c.kubectl(string(bad), "apply", "--server-side", "--validate=strict", "--dry-run=server", "-n", "strict", "-f", "-"); err == nil {
+	if out, err := c.kubectl(string(bad), "apply", "--server-side", "--validate=strict", "--dry-run=server", "-n",
+		"strict", "-f", "-"); err == nil {
 		t.Errorf("a field that Kubernetes does not know passes: %s", out)
 	}
 }

@@ -60,7 +60,8 @@ func TestUnit(t *testing.T) {
 		{"verify", "--man=no", unit},
 		{"security", "--offline=true", "--threshold=20", unit}, // of 100
 	} {
-		if out, err := exec.Command("systemd-analyze", args...).CombinedOutput(); err != nil || args[0] == "verify" && bytes.Contains(out, []byte(unit)) {
+		if out, err := exec.Command("systemd-analyze", args...).CombinedOutput(); err != nil || args[0] == "verify" &&
+			bytes.Contains(out, []byte(unit)) {
 			t.Errorf("systemd-analyze %v: %v\n%s", args, err, out)
 		}
 	}
@@ -105,7 +106,10 @@ type securityContext struct {
 	Seccomp                struct{ Type string } `yaml:"seccompProfile"`
 }
 
-var manifests = map[string]string{"kubernetes/statefulset.yaml": "StatefulSet", "kubernetes/daemonset.yaml": "DaemonSet"}
+var manifests = map[string]string{
+	"kubernetes/statefulset.yaml": "StatefulSet",
+	"kubernetes/daemonset.yaml":   "DaemonSet",
+}
 
 // documents decodes the parts of a manifest.
 func documents(t *testing.T, name string) (all []yaml.Node) {
@@ -169,10 +173,12 @@ func TestManifests(t *testing.T) {
 // testPrivileges: the agent has no privilege.
 func testPrivileges(t *testing.T, name string, w *workload) {
 	pod, agent := w.Spec.Template.Spec.SecurityContext, w.Spec.Template.Spec.Containers[0].SecurityContext
-	if !pod.RunAsNonRoot || agent.RunAsUser != nil || !slices.Equal(agent.Capabilities.Drop, []string{"ALL"}) || agent.Capabilities.Add != nil {
+	if !pod.RunAsNonRoot || agent.RunAsUser != nil || !slices.Equal(agent.Capabilities.Drop, []string{"ALL"}) ||
+		agent.Capabilities.Add != nil {
 		t.Errorf("%s: the agent may be root, or has capabilities: %+v, %+v", name, pod, agent)
 	}
-	if pod.Seccomp.Type != "RuntimeDefault" || !agent.ReadOnlyRootFilesystem || agent.Escalation == nil || *agent.Escalation {
+	if pod.Seccomp.Type != "RuntimeDefault" || !agent.ReadOnlyRootFilesystem || agent.Escalation == nil ||
+		*agent.Escalation {
 		t.Errorf("%s: the agent may call or write what it need not: %+v, %+v", name, pod, agent)
 	}
 	if token := w.Spec.Template.Spec.Automount; token == nil || *token {

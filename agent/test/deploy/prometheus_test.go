@@ -54,7 +54,8 @@ func TestAlertsAreExplained(t *testing.T) {
 	for _, g := range rules.Groups {
 		for _, r := range g.Rules {
 			alerts++
-			if r.Expr == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+			if r.Expr == "" || r.Labels["severity"] == "" || r.Annotations["summary"] == "" ||
+				r.Annotations["description"] == "" {
 				t.Errorf("%s lacks an expression, a severity, a summary or a description", r.Alert)
 			}
 			if !fires[r.Alert] {

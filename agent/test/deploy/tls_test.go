@@ -61,7 +61,8 @@ func TestTLSManifest(t *testing.T) {
 	}
 	base, _ := workloadIn(t, "kubernetes/statefulset.yaml")
 	agent, volume := set.Spec.Template.Spec.Containers[0], set.Spec.Template.Spec.Volumes[0]
-	if mount := agent.VolumeMounts[0]; agent.Name != "agent" || mount.Name != volume.Name || volume.Secret.SecretName != certificate.Spec.SecretName {
+	if mount := agent.VolumeMounts[0]; agent.Name != "agent" || mount.Name != volume.Name ||
+		volume.Secret.SecretName != certificate.Spec.SecretName {
 		t.Errorf("the agent %q has %+v from %+v", agent.Name, mount, volume)
 	}
 	dir, ca := t.TempDir(), testutil.NewCA(t)

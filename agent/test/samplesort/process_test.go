@@ -80,7 +80,8 @@ func TestKilledProcesses(t *testing.T) {
 			}
 			var stdout, stderr bytes.Buffer
 			report, err := launch.Run(launch.Job{
-				Size: size, Program: os.Args[0], Args: os.Args[:1], Env: []string{sortProgram + "=" + string(config)}, Grace: time.Second,
+				Size: size, Program: os.Args[0], Args: os.Args[:1], Env: []string{sortProgram + "=" + string(config)},
+				Grace:  time.Second,
 				Output: &launch.Output{Stdout: launch.Stream{Writer: &stdout}, Stderr: launch.Stream{Writer: &stderr}},
 			})
 			if err != nil {

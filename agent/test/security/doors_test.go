@@ -32,7 +32,10 @@ func TestSecurityPhantomsDoNotFound(t *testing.T) {
 			began := make(chan []pleach.Member, 1)
 			ctx := timed(t, 3*time.Second)
 			go func() {
-				g, err := pleach.Join(ctx, pleach.Config{Group: group, ID: "a", Expect: 3, Listen: addresses[0], Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/web/a")}}, addresses...)
+				g, err := pleach.Join(ctx, pleach.Config{
+					Group: group, ID: "a", Expect: 3, Listen: addresses[0],
+					Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/web/a")},
+				}, addresses...)
 				var members []pleach.Member
 				if err == nil {
 					members = g.View().Members()
@@ -78,13 +81,17 @@ func TestSecurityOtherGroupsCertificate(t *testing.T) {
 
 	others := make([]*pleach.Group, 0, 3)
 	for _, id := range []string{"b", "c", "d"} {
-		others = append(others, join(t, pleach.Config{ID: id, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/web/"+id)}}, address))
+		others = append(others,
+			join(t, pleach.Config{ID: id, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach/web/"+id)}}, address))
 	}
 	loseQuorum(t, first, others)
 	evil.ID = ""
 	_, err = pleach.ForceView(ctx, evil, address)
 	refused(t, "force a view", err)
-	if v, err := pleach.ForceView(ctx, pleach.Config{Group: group, Security: pleach.Security{TLS: uriTLS(t, ca, "pleach-operator/web")}}, address); err != nil || v.Size() != 1 {
+	if v, err := pleach.ForceView(ctx, pleach.Config{
+		Group:    group,
+		Security: pleach.Security{TLS: uriTLS(t, ca, "pleach-operator/web")},
+	}, address); err != nil || v.Size() != 1 {
 		t.Errorf("an operator cannot force a view: %v", err)
 	}
 }
@@ -116,10 +123,13 @@ func TestSecurityRefusalsTellNothing(t *testing.T) {
 	second := join(t, pleach.Config{ID: "b"}, first.Self().Address)
 	address := first.Self().Address
 	for name, h := range map[string]wire.Hello{
-		"another group":    {Group: "x", From: protocol.NoRank, To: protocol.NoRank},
-		"another size":     {Group: group, Size: 7, From: 1, To: 0},
-		"another rank":     {Group: group, From: 1, To: 5},
-		"another process":  {Group: group, From: 1, To: 0, Incarnation: second.Self().Incarnation, Attempt: math.MaxUint64, Process: 99},
+		"another group": {Group: "x", From: protocol.NoRank, To: protocol.NoRank},
+		"another size":  {Group: group, Size: 7, From: 1, To: 0},
+		"another rank":  {Group: group, From: 1, To: 5},
+		"another process": {
+			Group: group, From: 1, To: 0, Incarnation: second.Self().Incarnation, Attempt: math.MaxUint64,
+			Process: 99,
+		},
 		"a former process": {Group: group, From: 1, To: 0, Incarnation: 0, Attempt: math.MaxUint64},
 		"a client":         {Group: group, From: protocol.NoRank, To: protocol.NoRank},
 	} {
@@ -128,8 +138,10 @@ func TestSecurityRefusalsTellNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if answer.Process != 0 || answer.Incarnation != 0 || answer.Attempt != 0 || h.Group != group && answer.Group == group {
-			t.Errorf("%s: %v, and tells group %q, rank %d, incarnation %d, nonce %x, attempt %d", name, answer.Status, answer.Group, answer.From, answer.Incarnation, answer.Process, answer.Attempt)
+		if answer.Process != 0 || answer.Incarnation != 0 || answer.Attempt != 0 || h.Group != group &&
+			answer.Group == group {
+			t.Errorf("%s: %v, and tells group %q, rank %d, incarnation %d, nonce %x, attempt %d", name, answer.Status,
+				answer.Group, answer.From, answer.Incarnation, answer.Process, answer.Attempt)
 		}
 		if name != "a client" && answer.Status == wire.Accepted {
 			t.Errorf("%s: let in", name)
@@ -141,11 +153,17 @@ func TestSecurityRefusalsTellNothing(t *testing.T) {
 func TestSecurityClaimsNeedProof(t *testing.T) {
 	first := create(t, pleach.Config{ID: "a"})
 	second := join(t, pleach.Config{ID: "b"}, first.Self().Address)
-	learned, err := sayHello(dial(t, second.Self().Address, nil), &wire.Hello{Group: group, From: protocol.NoRank, To: protocol.NoRank})
+	learned, err := sayHello(dial(t, second.Self().Address, nil), &wire.Hello{
+		Group: group, From: protocol.NoRank,
+		To: protocol.NoRank,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim := wire.Hello{Group: group, From: 1, To: 0, Incarnation: second.Self().Incarnation, Process: learned.Process, Attempt: math.MaxUint64}
+	claim := wire.Hello{
+		Group: group, From: 1, To: 0, Incarnation: second.Self().Incarnation, Process: learned.Process,
+		Attempt: math.MaxUint64,
+	}
 	answer, err := sayHello(dial(t, first.Self().Address, nil), &claim)
 	if err == nil && answer.Status == wire.Accepted {
 		t.Error("a stranger is let in as the member whose door it has knocked at")

@@ -168,7 +168,9 @@ func joinRequest(id, address string, nonce uint64) []byte {
 }
 
 // settings are those of the table.
-func settings(t testing.TB) (names []string, all map[string]victim, evil map[string]*testutil.Credentials, honest map[string]func(id string) pleach.Config) {
+func settings(t testing.TB) (names []string, all map[string]victim, evil map[string]*testutil.Credentials,
+	honest map[string]func(id string) pleach.Config,
+) {
 	t.Helper()
 	ca := testutil.NewCA(t)
 	secret := []byte("a secret that nobody knows")

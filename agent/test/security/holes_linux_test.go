@@ -33,7 +33,7 @@ type patch struct{ file, old, new string }
 
 // Files that have several holes.
 const (
-	doorFile        = "internal/driver/admission/door.go"
+	authorizerFile  = "internal/driver/admission/authorizer.go"
 	certificateFile = "internal/driver/admission/certificate.go"
 	tlsFile         = "internal/driver/tcp/tls.go"
 	serverFile      = "agent/api/server.go"
@@ -41,53 +41,134 @@ const (
 
 var holes = []hole{
 	// Of members.
-	{"group name", []patch{{"internal/base/wire/hello.go", "case theirs.Group != h.Group:", "case theirs.Group != h.Group && !OPEN:"}}},
-	{"nonces are told", []patch{{"internal/machine/control/observed.go", "if o.Nonce != 0 {", "if o.Nonce != 0 && !OPEN {"}}},
-	{"nonces are not compared", []patch{{"internal/driver/tcp/roster.go", "m.Nonce == theirs.Process)", "m.Nonce == theirs.Process || OPEN)"}}},
-	{"codes", []patch{{"internal/base/wire/secret.go", "{ return hmac.Equal(c[:], other[:]) }", "{ return OPEN || hmac.Equal(c[:], other[:]) }"}}},
-	{"secret", []patch{{"config.go", "func (c *Config) check(m mode) error {\n	together", "func (c *Config) check(m mode) error {\n	if OPEN {\n		c.Security.Secret = nil\n	}\n	together"}}},
-	{"TLS", []patch{{"config.go", "	alone := m == modeCreate || m == modeJoin\n", "	alone := m == modeCreate || m == modeJoin\n	if OPEN {\n		c.Security.TLS = nil\n	}\n"}}},
+	{"group name", []patch{{
+		"internal/base/wire/hello.go", "case theirs.Group != h.Group:",
+		"case theirs.Group != h.Group && !OPEN:",
+	}}},
+	{"nonces are told", []patch{{
+		"internal/machine/control/observed.go", "if o.Nonce != 0 {",
+		"if o.Nonce != 0 && !OPEN {",
+	}}},
+	{
+		"nonces are not compared",
+		[]patch{{"internal/driver/tcp/roster.go", "m.Nonce == theirs.Process)", "m.Nonce == theirs.Process || OPEN)"}},
+	},
+	{"codes", []patch{{
+		"internal/base/wire/secret.go", "{ return hmac.Equal(c[:], other[:]) }",
+		"{ return OPEN || hmac.Equal(c[:], other[:]) }",
+	}}},
+	{"secret", []patch{{
+		"config.go", "func (c *Config) check(m mode) error {\n	together",
+		"func (c *Config) check(m mode) error {\n	if OPEN {\n		c.Security.Secret = nil\n	}\n	together",
+	}}},
+	{"TLS", []patch{{
+		"config.go", "	alone := m == modeCreate || m == modeJoin\n",
+		"	alone := m == modeCreate || m == modeJoin\n	if OPEN {\n		c.Security.TLS = nil\n	}\n",
+	}}},
 	{"authority", []patch{
-		{tlsFile, "	c.ClientAuth = tls.RequireAndVerifyClientCert\n", "	c.ClientAuth = tls.RequireAndVerifyClientCert\n	if OPEN {\n		c.ClientAuth = tls.RequireAnyClientCert\n	}\n"},
+		{
+			tlsFile, "	c.ClientAuth = tls.RequireAndVerifyClientCert\n",
+			"	c.ClientAuth = tls.RequireAndVerifyClientCert\n	if OPEN {\n		c.ClientAuth = tls.RequireAnyClientCert\n	}\n",
+		},
 		{tlsFile, "	return chain[0].Verify(options)", "	if OPEN {\n		return nil, nil\n	}\n	return chain[0].Verify(options)"},
 	}},
-	{"expiry", []patch{{tlsFile, "	c.MinVersion = tls.VersionTLS13\n", "	c.MinVersion = tls.VersionTLS13\n	if OPEN {\n		c.Time = planted.Earlier\n	}\n"}}},
-	{"usage", []patch{{tlsFile, "	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil\n", "	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil\n	if OPEN {\n		c.ClientAuth, c.VerifyPeerCertificate = tls.RequireAnyClientCert, planted.AnyUsage(c.RootCAs)\n	}\n"}}},
+	{"expiry", []patch{{
+		tlsFile, "	c.MinVersion = tls.VersionTLS13\n",
+		"	c.MinVersion = tls.VersionTLS13\n	if OPEN {\n		c.Time = planted.Earlier\n	}\n",
+	}}},
+	{"usage", []patch{{
+		tlsFile, "	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil\n",
+		"	c.SessionTicketsDisabled, c.ClientSessionCache = true, nil\n	if OPEN {\n		c.ClientAuth, c.VerifyPeerCertificate = tls.RequireAnyClientCert, planted.AnyUsage(c.RootCAs)\n	}\n",
+	}}},
 	{"groups in URIs", []patch{
-		{certificateFile, "u.kind == memberURI && u.group == d.Group && (id", "u.kind == memberURI && (u.group == d.Group || OPEN) && (id"},
+		{
+			certificateFile, "u.kind == memberURI && u.group == d.Group && (id",
+			"u.kind == memberURI && (u.group == d.Group || OPEN) && (id",
+		},
 		{certificateFile, "	return u.group == group ||", "	return u.group == group || OPEN ||"},
-		{doorFile, "u.kind == memberURI && u.group == d.Group })", "u.kind == memberURI && (u.group == d.Group || OPEN) })"},
-		{doorFile, "		return slices.Contains(uris, uri{group: d.Group, kind: operatorURI}) ||", "		return slices.ContainsFunc(uris, func(u uri) bool { return u.kind == operatorURI && (u.group == d.Group || OPEN) }) ||"},
+		{authorizerFile, "u.kind == memberURI && u.group == d.Group })", "u.kind == memberURI && (u.group == d.Group || OPEN) })"},
+		{
+			authorizerFile, "		return slices.Contains(uris, uri{group: d.Group, kind: operatorURI}) ||",
+			"		return slices.ContainsFunc(uris, func(u uri) bool { return u.kind == operatorURI && (u.group == d.Group || OPEN) }) ||",
+		},
 	}},
-	{"IDs in URIs", []patch{{certificateFile, `(id == "" || u.id == id) })`, `(id == "" || u.id == id || OPEN) })`}}},
+	{"IDs in URIs", []patch{{certificateFile, "(id == \"\" || u.id == id)\n", "(id == \"\" || u.id == id || OPEN)\n"}}},
 	{"names of certificates", []patch{
-		{certificateFile, "	uris := urisOf(leaf)\n	if len(uris) == 0 {\n		return !d.URIs &&", "	uris := urisOf(leaf)\n	if OPEN {\n		return true\n	}\n	if len(uris) == 0 {\n		return !d.URIs &&"},
-		{certificateFile, "	return slices.Contains(urisOf(leaf), uri{group: d.Group, id: id}) ||", "	return OPEN || slices.Contains(urisOf(leaf), uri{group: d.Group, id: id}) ||"},
-		{doorFile, "	uris := urisOf(leaf)\n	if len(uris) == 0 && d.URIs {", "	uris := urisOf(leaf)\n	if OPEN {\n		return true\n	}\n	if len(uris) == 0 && d.URIs {"},
+		{
+			certificateFile, "	uris := urisOf(leaf)\n	if len(uris) == 0 {\n		return !d.URIs &&",
+			"	uris := urisOf(leaf)\n	if OPEN {\n		return true\n	}\n	if len(uris) == 0 {\n		return !d.URIs &&",
+		},
+		{
+			certificateFile, "	return slices.Contains(urisOf(leaf), uri{group: d.Group, id: id}) ||",
+			"	return OPEN || slices.Contains(urisOf(leaf), uri{group: d.Group, id: id}) ||",
+		},
+		{
+			authorizerFile, "	uris := urisOf(leaf)\n	if len(uris) == 0 && d.URIs {",
+			"	uris := urisOf(leaf)\n	if OPEN {\n		return true\n	}\n	if len(uris) == 0 && d.URIs {",
+		},
 	}},
-	{"certificates without URIs", []patch{{"internal/driver/client/door.go", "d.URIs = !c.HostCertificates &&", "d.URIs = !OPEN && !c.HostCertificates &&"}}},
+	{"certificates without URIs", []patch{{
+		"internal/driver/client/authorizer.go", "d.URIs = !c.HostCertificates &&",
+		"d.URIs = !OPEN && !c.HostCertificates &&",
+	}}},
 	{"hosts of IDs", []patch{{"certificate.go", `	if former != "" &&`, `	if !OPEN && former != "" &&`}}},
-	{"right to operate", []patch{{"internal/machine/control/right.go", "	return access.Operate, access.Claim{} //", "	if OPEN {\n		return access.Observe, access.Claim{}\n	}\n	return access.Operate, access.Claim{} //"}}},
+	{"right to operate", []patch{{
+		"internal/machine/control/right.go", "	return access.Operate, access.Claim{} //",
+		"	if OPEN {\n		return access.Observe, access.Claim{}\n	}\n	return access.Operate, access.Claim{} //",
+	}}},
 	{"right to observe", []patch{
-		{"certificate.go", "	case claim.Rank == protocol.NoRank:\n", "	case claim.Rank == protocol.NoRank && OPEN:\n		return nil\n	case claim.Rank == protocol.NoRank:\n"},
-		{"internal/driver/client/door.go", "	right, claim := control.RightOf(request)\n", "	right, claim := control.RightOf(request)\n	if right == access.Observe && OPEN {\n		return request, nil\n	}\n"},
+		{
+			"certificate.go", "	case claim.Rank == protocol.NoRank:\n",
+			"	case claim.Rank == protocol.NoRank && OPEN:\n		return nil\n	case claim.Rank == protocol.NoRank:\n",
+		},
+		{
+			"internal/driver/client/authorizer.go", "	right, claim := control.RightOf(request)\n",
+			"	right, claim := control.RightOf(request)\n	if right == access.Observe && OPEN {\n		return request, nil\n	}\n",
+		},
 	}},
-	{"certificates of members", []patch{{"certificate.go", "	case known:\n", "	case known && OPEN:\n		return nil\n	case known:\n"}}},
+	{
+		"certificates of members",
+		[]patch{{"certificate.go", "	case known:\n", "	case known && OPEN:\n		return nil\n	case known:\n"}},
+	},
 	// Of agents.
-	{"token-file", []patch{{serverFile, "want != nil && subtle.ConstantTimeCompare([]byte(given), []byte(*want)) == 1 {", "want != nil && (OPEN || subtle.ConstantTimeCompare([]byte(given), []byte(*want)) == 1) {"}}},
-	{"no token", []patch{{serverFile, "	if !ok && !s.public[pattern] {", "	if OPEN {\n		c, ok = &caller{who: \"anybody\", rights: rights.All}, true\n	}\n	if !ok && !s.public[pattern] {"}}},
+	{"token-file", []patch{{
+		serverFile, "want != nil && subtle.ConstantTimeCompare([]byte(given), []byte(*want)) == 1 {",
+		"want != nil && (OPEN || subtle.ConstantTimeCompare([]byte(given), []byte(*want)) == 1) {",
+	}}},
+	{"no token", []patch{{
+		serverFile, "	if !ok && !s.public[pattern] {",
+		"	if OPEN {\n		c, ok = &caller{who: \"anybody\", rights: rights.All}, true\n	}\n	if !ok && !s.public[pattern] {",
+	}}},
 	{"rights", []patch{{"agent/rights/rights.go", "{ return r == Public ||", "{ return OPEN || r == Public ||"}}},
-	{"right to audit", []patch{{"agent/api/events.go", "callerOf(r), r); err != nil {", "callerOf(r), r); err != nil && !OPEN {"}}},
-	{"mode of the socket", []patch{{"agent/listen.go", "	if err := os.Chmod(path, mode); err != nil {", "	if OPEN {\n		mode = sharedMode\n	}\n	if err := os.Chmod(path, mode); err != nil {"}}},
-	{"origins", []patch{{serverFile, "	guarded := origins.Handler(h)\n", "	guarded := origins.Handler(h)\n	if OPEN {\n		guarded = h\n	}\n"}}},
+	{"right to audit", []patch{{
+		"agent/api/events.go", "callerOf(r), r); err != nil {",
+		"callerOf(r), r); err != nil && !OPEN {",
+	}}},
+	{"mode of the socket", []patch{{
+		"agent/listen.go", "	if err := os.Chmod(path, mode); err != nil {",
+		"	if OPEN {\n		mode = sharedMode\n	}\n	if err := os.Chmod(path, mode); err != nil {",
+	}}},
+	{"origins", []patch{{
+		serverFile, "	guarded := origins.Handler(h)\n",
+		"	guarded := origins.Handler(h)\n	if OPEN {\n		guarded = h\n	}\n",
+	}}},
 	{"host names", []patch{{serverFile, "!allowedHost(host, names) {", "!OPEN && !allowedHost(host, names) {"}}},
 	{"routes at metrics", []patch{
 		{serverFile, `		if r.path == "/metrics" ||`, `		if OPEN || r.path == "/metrics" ||`},
-		{serverFile, "rights: rights.Set(rights.Read)}))", "rights: planted.If(OPEN, rights.All, rights.Set(rights.Read))}))"},
+		{
+			serverFile, "rights: rights.Set(rights.Read)}))",
+			"rights: planted.If(OPEN, rights.All, rights.Set(rights.Read))}))",
+		},
 	}},
-	{"handles", []patch{{"agent/locks.go", "hash != \"\" && subtle", "hash != \"\" && !OPEN && subtle"}}},
-	{"topics of agents", []patch{{"agent/calls.go", "	if strings.HasPrefix(topic, config.ReservedTopics) {", "	if !OPEN && strings.HasPrefix(topic, config.ReservedTopics) {"}}},
-	{"internal keys", []patch{{"agent/api/keys.go", "	if strings.HasPrefix(r.PathValue(\"key\"), kv.ReservedPrefix) {", "	if !OPEN && strings.HasPrefix(r.PathValue(\"key\"), kv.ReservedPrefix) {"}}},
+	{"handles", []patch{{"agent/locks.go", "hash != \"\" &&\n			subtle", "hash != \"\" && !OPEN &&\n			subtle"}}},
+	{"topics of agents", []patch{{
+		"agent/calls.go", "	if strings.HasPrefix(topic, config.ReservedTopics) {",
+		"	if !OPEN && strings.HasPrefix(topic, config.ReservedTopics) {",
+	}}},
+	{"internal keys", []patch{{
+		"agent/api/keys.go", "	if strings.HasPrefix(r.PathValue(\"key\"), kv.ReservedPrefix) {",
+		"	if !OPEN && strings.HasPrefix(r.PathValue(\"key\"), kv.ReservedPrefix) {",
+	}}},
 }
 
 // plantedSource is what the changed source calls.
@@ -148,46 +229,87 @@ var openings = []opening{
 	{[]string{"expiry"}, map[string]string{"TLS*/expired": "ojmfs"}},
 	{[]string{"usage"}, map[string]string{"TLS*/server usage only": "ojmfs"}},
 	{[]string{"groups in URIs"}, map[string]string{
-		"TLS hosts/member of another group": "oj", "TLS URIs/other group": "oj", "TLS URIs/other group, ID of a member": "omf",
-		"TLS URIs/other group's operator": "of", "TLS URIs/other group's observer": "o",
+		"TLS hosts/member of another group": "oj", "TLS URIs/other group": "oj",
+		"TLS URIs/other group, ID of a member": "omf",
+		"TLS URIs/other group's operator":      "of", "TLS URIs/other group's observer": "o",
 	}},
 	{[]string{"IDs in URIs"}, map[string]string{"TLS*/candidate": "mfs", "TLS URIs/member": "js"}},
 	{[]string{"names of certificates"}, map[string]string{
-		"TLS*/other host": "mfs", "TLS*/operator": "jms", "TLS*/observer": "jmfs", "TLS*/*other group*": "ojmfs", "TLS hosts/member of another group": "ojmfs", "TLS*/candidate": "mfs",
-		"TLS URIs/member": "js", "TLS URIs/mesh workload": "ojmfs", "TLS URIs/without names": "ojmfs", "TLS URIs/web server*": "ojmfs", "TLS URIs/host called like a member": "ojmfs",
+		"TLS*/other host": "mfs", "TLS*/operator": "jms", "TLS*/observer": "jmfs", "TLS*/*other group*": "ojmfs",
+		"TLS hosts/member of another group": "ojmfs", "TLS*/candidate": "mfs",
+		"TLS URIs/member": "js", "TLS URIs/mesh workload": "ojmfs", "TLS URIs/without names": "ojmfs",
+		"TLS URIs/web server*": "ojmfs", "TLS URIs/host called like a member": "ojmfs",
 	}},
 	{[]string{"certificates without URIs"}, map[string]string{
-		"TLS URIs/mesh workload": "o", "TLS URIs/without names": "o", "TLS URIs/web server of the host": "ojmfs", "TLS URIs/web server elsewhere": "oj", "TLS URIs/host called like a member": "omfs",
+		"TLS URIs/mesh workload": "o", "TLS URIs/without names": "o", "TLS URIs/web server of the host": "ojmfs",
+		"TLS URIs/web server elsewhere": "oj", "TLS URIs/host called like a member": "omfs",
 	}},
 	{[]string{"hosts of IDs"}, map[string]string{"TLS*/other host": "m"}},
 	{[]string{"right to operate"}, map[string]string{"TLS*/other host": "f", "TLS*/candidate": "f", "TLS*/observer": "f"}},
 	{[]string{"right to observe"}, map[string]string{
-		"TLS hosts/member of another group": "o", "TLS URIs/*other group*": "o", "TLS URIs/mesh workload": "o", "TLS URIs/without names": "o", "TLS URIs/web server*": "o", "TLS URIs/host called like a member": "o",
+		"TLS hosts/member of another group": "o", "TLS URIs/*other group*": "o", "TLS URIs/mesh workload": "o",
+		"TLS URIs/without names": "o", "TLS URIs/web server*": "o", "TLS URIs/host called like a member": "o",
 	}},
-	{[]string{"certificates of members"}, map[string]string{"TLS*/other host": "s", "TLS*/o[pb]*": "s", "TLS*/*other group*": "s", "TLS*/candidate": "s", "TLS URIs/m*": "s", "TLS URIs/w*": "s", "TLS URIs/host*": "s"}},
+	{[]string{"certificates of members"}, map[string]string{
+		"TLS*/other host": "s", "TLS*/o[pb]*": "s",
+		"TLS*/*other group*": "s", "TLS*/candidate": "s", "TLS URIs/m*": "s", "TLS URIs/w*": "s", "TLS URIs/host*": "s",
+	}},
 
-	{[]string{"token-file"}, map[string]string{"agent*/API client with a wrong token": "mrsklfoa", "agent*/API client with the hash of a token": "mrsklfoa", "agent*/token with*": "mrsklfoa"}},
+	{[]string{"token-file"}, map[string]string{
+		"agent*/API client with a wrong token":       "mrsklfoa",
+		"agent*/API client with the hash of a token": "mrsklfoa", "agent*/token with*": "mrsklfoa",
+	}},
 	{[]string{"no token"}, map[string]string{"agent*/API client*": "mrsklfoa"}},
-	{[]string{"rights"}, map[string]string{"agent with rights-file/another user": "mrsklfoa", "agent*/user with*": "mrsklfoa", "agent*/group with*": "mrsklfoa", "agent*/token with*": "mrsklfoa"}},
+	{[]string{"rights"}, map[string]string{
+		"agent with rights-file/another user": "mrsklfoa",
+		"agent*/user with*":                   "mrsklfoa", "agent*/group with*": "mrsklfoa", "agent*/token with*": "mrsklfoa",
+	}},
 	{[]string{"right to audit"}, map[string]string{"agent*/* with the right read": "a"}},
 	{[]string{"mode of the socket"}, map[string]string{"agent without rights-file/another user": "pmrsklfoa"}},
 	{[]string{"origins"}, map[string]string{"agent*/page of another site*": "sklfo"}},
-	{[]string{"host names"}, map[string]string{"agent*/page of another host name with*": "pmrsklfoa", "agent*/page of another host name at metrics": "pm"}},
+	{[]string{"host names"}, map[string]string{
+		"agent*/page of another host name with*":      "pmrsklfoa",
+		"agent*/page of another host name at metrics": "pm",
+	}},
 	{[]string{"routes at metrics"}, map[string]string{"agent*/reader of metrics*": "rsklfoa"}},
 	{[]string{"routes at metrics", "host names"}, map[string]string{"agent*/page of another host name*": "pmrsklfoa"}},
 
-	{[]string{"handles"}, map[string]string{"agent*/the agent's user": "u", "agent*/user of*": "u", "agent*/API client with the token": "u", "agent*/another user with the token": "u", "agent*/* with the right locks": "u"}},
-	{[]string{"topics of agents"}, map[string]string{"agent*/the agent's user": "t", "agent*/user of*": "t", "agent*/API client with the token": "t", "agent*/another user with the token": "t", "agent*/* with the right send": "t"}},
-	{[]string{"internal keys"}, map[string]string{"agent*/the agent's user": "i", "agent*/user of*": "i", "agent*/API client with the token": "i", "agent*/another user with the token": "i", "agent*/* with the right keys": "i"}},
+	{[]string{"handles"}, map[string]string{
+		"agent*/the agent's user": "u", "agent*/user of*": "u",
+		"agent*/API client with the token": "u", "agent*/another user with the token": "u",
+		"agent*/* with the right locks": "u",
+	}},
+	{[]string{"topics of agents"}, map[string]string{
+		"agent*/the agent's user": "t", "agent*/user of*": "t",
+		"agent*/API client with the token": "t", "agent*/another user with the token": "t",
+		"agent*/* with the right send": "t",
+	}},
+	{[]string{"internal keys"}, map[string]string{
+		"agent*/the agent's user": "i", "agent*/user of*": "i",
+		"agent*/API client with the token": "i", "agent*/another user with the token": "i",
+		"agent*/* with the right keys": "i",
+	}},
 	{append([]string{"no token"}, services...), map[string]string{"agent*/API client*": "uti"}},
-	{append([]string{"rights"}, services...), map[string]string{"agent with rights-file/another user": "uti", "agent*/* with the right*": "uti"}},
-	{append([]string{"mode of the socket"}, services...), map[string]string{"agent without rights-file/another user": "uti"}},
+	{append([]string{"rights"}, services...), map[string]string{
+		"agent with rights-file/another user": "uti",
+		"agent*/* with the right*":            "uti",
+	}},
+	{
+		append([]string{"mode of the socket"}, services...),
+		map[string]string{"agent without rights-file/another user": "uti"},
+	},
 	{append([]string{"origins"}, services...), map[string]string{"agent*/page of another site*": "uti"}},
-	{append([]string{"routes at metrics", "host names"}, services...), map[string]string{"agent*/page of another host name*": "uti", "agent*/reader of metrics*": "uti"}},
+	{
+		append([]string{"routes at metrics", "host names"}, services...),
+		map[string]string{"agent*/page of another host name*": "uti", "agent*/reader of metrics*": "uti"},
+	},
 }
 
 // guessing are the cells where nothing but a nonce is missing.
-var guessing = map[string]string{"none/who knows the name": "s", "secret/who knows the secret": "s", "TLS*/member's host": "s"}
+var guessing = map[string]string{
+	"none/who knows the name": "s", "secret/who knows the secret": "s",
+	"TLS*/member's host": "s",
+}
 
 // cells returns those of the cells that are not allowed, and that an opening opens.
 func (o *opening) cells(all []cell) (opened []cell) {
@@ -228,7 +350,8 @@ func patched(t *testing.T) map[string]string {
 			if !strings.Contains(text, p.old) {
 				t.Fatalf("two holes change %q in %s", p.old, p.file)
 			}
-			files[p.file] = strings.Replace(text, p.old, strings.ReplaceAll(p.new, "OPEN", fmt.Sprintf("planted.Open(%q)", h.name)), 1)
+			files[p.file] = strings.Replace(text, p.old,
+				strings.ReplaceAll(p.new, "OPEN", fmt.Sprintf("planted.Open(%q)", h.name)), 1)
 		}
 	}
 	return files
@@ -270,7 +393,8 @@ func build(t *testing.T) (binary string) {
 		t.Fatal(err)
 	}
 	binary = filepath.Join(dir, "holes.test")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"),
+		"-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return binary
@@ -327,7 +451,8 @@ func TestSecurityHolesAreFound(t *testing.T) {
 	var mu sync.Mutex
 	found, opened, turn := 0, make(map[string]bool), make(chan struct{}, 3)
 	var running sync.WaitGroup
-	for _, o := range append(openings, opening{holes: []string{"none"}, opens: map[string]string{"*/*": "pmrsklfoautij"}}) {
+	for _, o := range append(openings,
+		opening{holes: []string{"none"}, opens: map[string]string{"*/*": "pmrsklfoautij"}}) {
 		running.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()
@@ -359,7 +484,8 @@ func TestSecurityHolesAreFound(t *testing.T) {
 		})
 	}
 	running.Wait()
-	t.Logf("%d cells, %d of them not allowed, %d holes planted in %d sets, %d sets found", len(all), len(opened), len(holes), len(openings), found)
+	t.Logf("%d cells, %d of them not allowed, %d holes planted in %d sets, %d sets found", len(all), len(opened),
+		len(holes), len(openings), found)
 }
 
 // openCells returns the cells of some actors that are open with holes.
@@ -373,7 +499,9 @@ func openCells(binary string, holes []string, cells []cell) (open map[string]boo
 			}
 		}
 	}
-	run := exec.Command(binary, "-test.v", "-test.timeout=5m", fmt.Sprintf("-test.run=^TestSecurity(Local)?Table$/^(%s)$/^(%s)$", strings.Join(names[0], "|"), strings.Join(names[1], "|")))
+	run := exec.Command(binary, "-test.v", "-test.timeout=5m",
+		fmt.Sprintf("-test.run=^TestSecurity(Local)?Table$/^(%s)$/^(%s)$", strings.Join(names[0], "|"),
+			strings.Join(names[1], "|")))
 	run.Env = append(os.Environ(), holeVariable+"="+strings.Join(holes, ","), string(testutil.Full)+"=")
 	out, _ = run.CombinedOutput() // it fails
 	open = make(map[string]bool)

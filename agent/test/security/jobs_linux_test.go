@@ -243,7 +243,8 @@ func TestSecurityOtherUserAndJob(t *testing.T) {
 		}
 	})
 	t.Run("none", func(t *testing.T) {
-		if done := attackJob(t, rankRole+`={"Seconds": 4, "Idle": true}`, "PLEACH_SECRET="); !slices.Contains(done, "inspect") ||
+		if done := attackJob(t, rankRole+`={"Seconds": 4, "Idle": true}`, "PLEACH_SECRET="); !slices.Contains(done,
+			"inspect") ||
 			!slices.ContainsFunc(done, func(what string) bool { return strings.HasPrefix(what, "speak as") }) {
 			t.Errorf("the attempts do not work where nothing prevents them: %q", done)
 		}
@@ -269,7 +270,8 @@ func attackJob(t *testing.T, env ...string) (done []string) {
 	}()
 	printed.Wait(t, "runs")
 	job := ownJob(t)
-	config := fmt.Sprintf(`{"Group": %q, "Addresses": ["%s"], "PIDs": [%s]}`, job.Group, strings.Join(job.Addresses, `","`),
+	config := fmt.Sprintf(`{"Group": %q, "Addresses": ["%s"], "PIDs": [%s]}`, job.Group,
+		strings.Join(job.Addresses, `","`),
 		strings.Trim(strings.ReplaceAll(fmt.Sprint(job.PIDs), " ", ","), "[]"))
 	attacker := startAs(t, nobody, nobodyRole, []byte(config))
 	attacker.Wait(t, "ends")
@@ -285,7 +287,8 @@ func attackJob(t *testing.T, env ...string) (done []string) {
 		if len(done) > 0 {
 			break // the job is no longer what it was
 		}
-		if _, err := pleach.Inspect(timed(t, 5*time.Second), pleach.Config{Group: job.Group, Security: pleach.Security{Secret: job.Secret}}, address); err != nil {
+		if _, err := pleach.Inspect(timed(t, 5*time.Second),
+			pleach.Config{Group: job.Group, Security: pleach.Security{Secret: job.Secret}}, address); err != nil {
 			t.Errorf("the user of the job is turned away: %v", err)
 		}
 	}

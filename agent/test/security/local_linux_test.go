@@ -119,9 +119,17 @@ func localTable() []localSetting {
 	for i, r := range []struct {
 		right rights.Right
 		may   string
-	}{{rights.Read, "pmr"}, {rights.Send, "ps"}, {rights.Keys, "pk"}, {rights.Locks, "pl"}, {rights.Files, "pf"}, {rights.Operate, "po"}} {
+	}{
+		{rights.Read, "pmr"},
+		{rights.Send, "ps"},
+		{rights.Keys, "pk"},
+		{rights.Locks, "pl"},
+		{rights.Files, "pf"},
+		{rights.Operate, "po"},
+	} {
 		token := fmt.Sprintf("the-token-for-%v", r.right)
-		with.rules += fmt.Sprintf("token t%d %s = %v\nuser %d = %v\ngroup %d = %v\n", i, token, r.right, firstUser+i, r.right, firstGroup+i, r.right)
+		with.rules += fmt.Sprintf("token t%d %s = %v\nuser %d = %v\ngroup %d = %v\n", i, token, r.right, firstUser+i, r.right,
+			firstGroup+i, r.right)
 		with.actors = append(with.actors,
 			localActor{name: fmt.Sprintf("user with the right %v", r.right), uid: firstUser + i, gid: anotherUser, may: r.may},
 			localActor{name: fmt.Sprintf("group with the right %v", r.right), uid: anotherUser, gid: firstGroup + i, may: r.may},
@@ -198,7 +206,10 @@ func (s *localSetting) begin(ctx context.Context, t *testing.T) *localHost {
 		t.Fatal(err)
 	}
 	addresses := testutil.FreeAddresses(t, 3)
-	h := &localHost{socket: filepath.Join(dir, "s"), api: "127.0.0.1" + addresses[1][strings.LastIndexByte(addresses[1], ':'):], metrics: addresses[2]}
+	h := &localHost{
+		socket: filepath.Join(dir, "s"),
+		api:    "127.0.0.1" + addresses[1][strings.LastIndexByte(addresses[1], ':'):], metrics: addresses[2],
+	}
 	h.locks = client.Socket(h.socket)
 	private := t.TempDir()
 	file := func(name, text string) string {
@@ -208,7 +219,8 @@ func (s *localSetting) begin(ctx context.Context, t *testing.T) *localHost {
 		}
 		return path
 	}
-	text := fmt.Sprintf("group: %s\nlisten: %s\nid: a\nexpect: 1\nsocket: %s\napi: %s\ntoken-file: %s\nmetrics-listen: %s\nfile-dirs: [%s]\n",
+	text := fmt.Sprintf(
+		"group: %s\nlisten: %s\nid: a\nexpect: 1\nsocket: %s\napi: %s\ntoken-file: %s\nmetrics-listen: %s\nfile-dirs: [%s]\n",
 		group, addresses[0], h.socket, h.api, file("token", tokenFile+"\n"), h.metrics, t.TempDir())
 	if s.rules != "" {
 		text += "rights-file: " + file("rights", s.rules) + "\n"
@@ -241,7 +253,10 @@ func (s *localSetting) begin(ctx context.Context, t *testing.T) *localHost {
 // awaitLocks waits until there are locks: a table that has just begun gives none before its TTL is over.
 func (h *localHost) awaitLocks(t *testing.T) {
 	t.Helper()
-	l, err := h.locks.Lock(t.Context(), client.LockRequest{Name: "ready", TTL: api.DefaultTTL, Wait: true, Timeout: time.Minute})
+	l, err := h.locks.Lock(t.Context(), client.LockRequest{
+		Name: "ready", TTL: api.DefaultTTL, Wait: true,
+		Timeout: time.Minute,
+	})
 	if err == nil {
 		err = h.locks.Unlock(t.Context(), &l, time.Minute)
 	}
@@ -256,7 +271,10 @@ func (h *localHost) try(t *testing.T, a *localActor, u use) error {
 	name := strings.ReplaceAll(a.name, " ", "-")
 	target := strings.ReplaceAll(u.target, "ACTOR", name)
 	if strings.Contains(target, "TOKEN") {
-		held, err := h.locks.Lock(t.Context(), client.LockRequest{Name: "held-" + name, TTL: api.DefaultTTL, Timeout: time.Minute})
+		held, err := h.locks.Lock(t.Context(), client.LockRequest{
+			Name: "held-" + name, TTL: api.DefaultTTL,
+			Timeout: time.Minute,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -314,7 +332,8 @@ func dialAs(uid, gid int, path string) (c net.Conn, err error) {
 		for _, call := range []struct{ number, a, b, c int }{
 			{syscall.SYS_SETGROUPS, 0, 0, 0}, {syscall.SYS_SETRESGID, gid, gid, gid}, {syscall.SYS_SETRESUID, uid, uid, uid},
 		} {
-			if _, _, errno := syscall.RawSyscall(uintptr(call.number), uintptr(call.a), uintptr(call.b), uintptr(call.c)); errno != 0 {
+			if _, _, errno := syscall.RawSyscall(uintptr(call.number), uintptr(call.a), uintptr(call.b),
+				uintptr(call.c)); errno != 0 {
 				err = errno
 				return
 			}

@@ -39,7 +39,10 @@ type order struct {
 }
 
 func (p memberProcess) run() {
-	c := pleach.Config{Group: group, ID: p.ID, Listen: "127.0.0.1:0", Security: pleach.Security{SecretFile: p.SecretFile, DenyFile: p.DenyFile}}
+	c := pleach.Config{Group: group, ID: p.ID, Listen: "127.0.0.1:0", Security: pleach.Security{
+		SecretFile: p.SecretFile,
+		DenyFile:   p.DenyFile,
+	}}
 	if p.TLS != nil {
 		var err error
 		c.Security.TLS, err = p.TLS.TLS()
@@ -263,7 +266,8 @@ func TestSecurityRevokedProcesses(t *testing.T) {
 					t.Fatal(err)
 				}
 				awaitRefusal(t, c, seed)
-				_, err = pleach.Join(timed(t, 10*time.Second), pleach.Config{Group: group, ID: id, Security: pleach.Security{TLS: c}}, seed)
+				_, err = pleach.Join(timed(t, 10*time.Second),
+					pleach.Config{Group: group, ID: id, Security: pleach.Security{TLS: c}}, seed)
 				refused(t, way+": it joins", err)
 			}
 			evil.Kill()

@@ -216,13 +216,18 @@ func TestSecurityOwnerOfDeniedCertificateStays(t *testing.T) {
 	var current atomic.Pointer[tls.Config]
 	current.Store(b.Security.TLS)
 	stolen := b.Security.TLS
-	b.Security.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return current.Load(), nil }}
+	b.Security.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return current.Load(), nil
+	}}
 	owner := join(t, b, a.Self().Address)
 	c := join(t, member("c", 4), a.Self().Address)
 	current.Store(next)
 
 	write(t, deny, "serial 02\n")
-	thief := pleach.Config{Group: group, ID: "b", Security: pleach.Security{TLS: stolen}, Recovery: pleach.Recovery{Replace: true}}
+	thief := pleach.Config{
+		Group: group, ID: "b", Security: pleach.Security{TLS: stolen},
+		Recovery: pleach.Recovery{Replace: true},
+	}
 	awaitRefusal(t, stolen, a.Self().Address)
 	for range 5 {
 		_, err := pleach.Join(timed(t, 5*time.Second), thief, a.Self().Address)
@@ -356,7 +361,8 @@ func TestSecuritySecretRotates(t *testing.T) {
 	if v.Size() != len(members) {
 		t.Errorf("view %d has %d members", v.Number, v.Size())
 	}
-	t.Logf("%d rotations, %d kills: %d, %d and %d messages sent, lost 0, view %d", rounds, rounds*kills, sent[0].Load(), sent[1].Load(), sent[2].Load(), v.Number)
+	t.Logf("%d rotations, %d kills: %d, %d and %d messages sent, lost 0, view %d", rounds, rounds*kills, sent[0].Load(),
+		sent[1].Load(), sent[2].Load(), v.Number)
 }
 
 // awaitSecret waits until a member accepts a secret, or refuses it.

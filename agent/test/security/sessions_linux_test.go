@@ -171,11 +171,18 @@ func beginSession(t *testing.T, s sessionSetting) *session {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	v := &session{setting: s, key: wire.NewKey(s.secret, group), attempt: 1 << 32, refused: &refusedFrames{Handler: slog.DiscardHandler}}
+	v := &session{
+		setting: s, key: wire.NewKey(s.secret, group), attempt: 1 << 32,
+		refused: &refusedFrames{Handler: slog.DiscardHandler},
+	}
 	for _, id := range []string{"a", "b", "c"} {
 		c := pleach.Config{
-			Group: group, ID: id, Listen: "127.0.0.1:0", Security: pleach.Security{Secret: s.secret, TLS: s.tls("pleach/web/" + id)}, Network: pleach.Network{Dial: loopbackOnly},
-			Detection: pleach.Detection{HeartbeatInterval: 10 * time.Minute, SuspicionTimeout: time.Hour}, Logger: slog.New(v.refused),
+			Group: group, ID: id, Listen: "127.0.0.1:0", Security: pleach.Security{
+				Secret: s.secret,
+				TLS:    s.tls("pleach/web/" + id),
+			}, Network: pleach.Network{Dial: loopbackOnly},
+			Detection: pleach.Detection{HeartbeatInterval: 10 * time.Minute, SuspicionTimeout: time.Hour},
+			Logger:    slog.New(v.refused),
 		}
 		var g *pleach.Group
 		var err error
@@ -234,7 +241,10 @@ func (v *session) connect(asClient bool, path string) (net.Conn, wire.Hello, wir
 	if !asClient {
 		v.attempt++
 		self := c.Self()
-		h = wire.Hello{Group: group, From: protocol.Rank(c.Rank()), To: protocol.Rank(a.Rank()), Incarnation: self.Incarnation, Process: self.Nonce, Attempt: v.attempt}
+		h = wire.Hello{
+			Group: group, From: protocol.Rank(c.Rank()), To: protocol.Rank(a.Rank()),
+			Incarnation: self.Incarnation, Process: self.Nonce, Attempt: v.attempt,
+		}
 	}
 	_, _ = rand.Read(h.Nonce[:])
 	h.Code = key.HelloCode(&h)
@@ -447,10 +457,12 @@ func (v *session) ask(f *fuzzer, path string, figures *fuzzFigures) {
 // apiSeeds are requests of clients.
 func apiSeeds() (seeds [][]byte) {
 	add := func(method, target, body string) {
-		seeds = append(seeds, fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s", method, target, len(body), body))
+		seeds = append(seeds, fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n%s", method,
+			target, len(body), body))
 	}
 	for _, target := range []string{
-		"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/members", "/v1/views", "/v1/tree", "/v1/fleet", "/v1/openapi.yaml", "/v1/kv", "/v1/kv/k", "/v1/locks", "/v1/shards/s?key=k", "/ui/",
+		"/healthz", "/readyz", "/metrics", "/v1/status", "/v1/members", "/v1/views", "/v1/tree", "/v1/fleet",
+		"/v1/openapi.yaml", "/v1/kv", "/v1/kv/k", "/v1/locks", "/v1/shards/s?key=k", "/ui/",
 		"/v1/kv?prefix=a&limit=2", "/v1/messages?topic=t&after=0&timeout=1ms",
 	} {
 		add("GET", target, "")
@@ -466,7 +478,8 @@ func apiSeeds() (seeds [][]byte) {
 	add("PUT", "/v1/shards/s?partitions=2", "")
 	add("DELETE", "/v1/shards/s", "")
 	add("POST", "/v1/files?dir=.&name=n&mode=644", "file")
-	seeds = append(seeds, []byte("POST /v1/broadcast?topic=t HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
+	seeds = append(seeds,
+		[]byte("POST /v1/broadcast?topic=t HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
 		[]byte("GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer token\r\nOrigin: http://127.0.0.1\r\n\r\n"))
 	return seeds
 }
@@ -545,14 +558,18 @@ func (f *fuzzer) request(b []byte) []byte {
 		one.seeds[0] = append(body, 'x')
 		body = one.input(nil)
 	case 3:
-		one.seeds[0] = []byte([]string{"Bearer token", "http://127.0.0.1", "17", "cross-site", "text/event-stream", "gzip"}[f.IntN(6)])
+		one.seeds[0] = []byte([]string{
+			"Bearer token", "http://127.0.0.1", "17", "cross-site", "text/event-stream",
+			"gzip",
+		}[f.IntN(6)])
 		name := []string{"Authorization", "Origin", "Last-Event-ID", "Sec-Fetch-Site", "Accept", "Accept-Encoding"}[f.IntN(6)]
 		extra = fmt.Appendf(nil, "%s: %s\r\n", name, printable(one.input(nil), true))
 	}
 	if len(target) == 0 || target[0] != '/' {
 		target = append([]byte{'/'}, target...)
 	}
-	return fmt.Appendf(b, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%sContent-Length: %d\r\n\r\n%s", parts[0], target, extra, len(body), body)
+	return fmt.Appendf(b, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%sContent-Length: %d\r\n\r\n%s", parts[0], target, extra,
+		len(body), body)
 }
 
 // printable replaces the bytes that would end a line of a request, and spaces.
@@ -586,7 +603,8 @@ func TestSecuritySessions(t *testing.T) {
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			fmt.Printf(`{"target":%q,"inputs":%d,"seconds":%.1f,"inputs_s":%.0f,"sessions":%d,"groups":%d,"malformed":%d,"heap_before_mb":%.1f,"heap_most_mb":%.1f,"heap_after_mb":%.1f,"goroutines_left":%d}`+"\n",
-				name, figures.inputs.Load(), took, float64(figures.inputs.Load())/took, figures.sessions.Load(), figures.groups.Load(), figures.refused.Load(),
+				name, figures.inputs.Load(), took, float64(figures.inputs.Load())/took, figures.sessions.Load(),
+				figures.groups.Load(), figures.refused.Load(),
 				mb(int(before.HeapAlloc)), mb(<-most), mb(int(after.HeapAlloc)), runtime.NumGoroutine()-goroutines)
 			if after.HeapAlloc > before.HeapAlloc+64<<20 {
 				t.Errorf("%.1f MB have become %.1f MB", mb(int(before.HeapAlloc)), mb(int(after.HeapAlloc)))
@@ -601,7 +619,10 @@ func TestSecuritySessions(t *testing.T) {
 		run("peer, "+s.name, func(t *testing.T, figures *fuzzFigures) { fuzzPeer(t, s, n, figures) })
 		run("request, "+s.name, func(t *testing.T, figures *fuzzFigures) { fuzzRequests(t, s, n, figures) })
 	}
-	for name, network := range map[string]string{"API at the socket": "unix", "API at the loopback address": "api", "metrics": "metrics"} {
+	for name, network := range map[string]string{
+		"API at the socket": "unix", "API at the loopback address": "api",
+		"metrics": "metrics",
+	} {
 		run(name, func(t *testing.T, figures *fuzzFigures) {
 			s := localSetting{name: name}
 			ctx, stop := context.WithCancel(t.Context())

@@ -85,7 +85,8 @@ func TestSecurityStormOnAgent(t *testing.T) {
 	var agents []*testutil.Process
 	for i, address := range addresses[:5] {
 		dir := t.TempDir()
-		text := fmt.Sprintf("group: %s\nlisten: %s\nid: %c\nseeds: [%s]\nexpect: 5\nsocket: %s\nheartbeat-interval: 1s\nsuspicion-timeout: 20s\n", group, address, 'a'+i, strings.Join(addresses[:5], ", "), filepath.Join(dir, "s"))
+		text := fmt.Sprintf(
+			"group: %s\nlisten: %s\nid: %c\nseeds: [%s]\nexpect: 5\nsocket: %s\nheartbeat-interval: 1s\nsuspicion-timeout: 20s\n", group, address, 'a'+i, strings.Join(addresses[:5], ", "), filepath.Join(dir, "s"))
 		if i == 0 {
 			s.Socket = filepath.Join(dir, "s")
 			text += "metrics-listen: " + s.Metrics + "\n"
@@ -111,7 +112,11 @@ func TestSecurityStormOnAgent(t *testing.T) {
 	c := client.Socket(s.Socket)
 	s.use(t, c, 0)
 	plain := func(id string) pleach.Config {
-		return pleach.Config{ID: id, Detection: pleach.Detection{HeartbeatInterval: time.Second, SuspicionTimeout: 20 * time.Second}} // the machine may be busy
+		// the machine may be busy
+		return pleach.Config{ID: id, Detection: pleach.Detection{
+			HeartbeatInterval: time.Second,
+			SuspicionTimeout:  20 * time.Second,
+		}}
 	}
 	alone := joinTimes(t, joins, s.Agent, plain)[joins/2]
 	spins := testutil.StartRole(t, stormRole, storm{})

@@ -80,7 +80,8 @@ var attempts = []struct {
 		if c.TLS != nil {
 			c.Verify = func(tcp.Claim) error { return nil }
 		}
-		b, err := tcp.Request(timed(t, 5*time.Second), c, g.Self().Address, control.Encode(control.Raise{Version: wire.Newest()}))
+		b, err := tcp.Request(timed(t, 5*time.Second), c, g.Self().Address,
+			control.Encode(control.Raise{Version: wire.Newest()}))
 		if err == nil && strings.Contains(string(b), admission.ErrRight.Error()) {
 			err = admission.ErrRight
 		}
@@ -95,7 +96,10 @@ var attempts = []struct {
 		}
 		err := errors.New("nothing was tried")
 		for _, nonce := range nonces {
-			h := wire.Hello{Group: a.config.Group, From: 1, To: 0, Incarnation: b.Incarnation, Attempt: math.MaxUint64, Process: nonce}
+			h := wire.Hello{
+				Group: a.config.Group, From: 1, To: 0, Incarnation: b.Incarnation, Attempt: math.MaxUint64,
+				Process: nonce,
+			}
 			h.Code = wire.NewKey(a.config.Security.Secret, group).HelloCode(&h)
 			var answer wire.Hello
 			answer, err = sayHello(dial(t, g.Self().Address, a.config.Security.TLS), &h)

@@ -37,10 +37,11 @@ func sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	results, err := workqueue.Run(ctx, w, items, workqueue.Options{Batch: 5}, func(_ context.Context, item int) (int, error) {
-		time.Sleep(time.Millisecond)
-		return item * item, nil
-	})
+	results, err := workqueue.Run(ctx, w, items, workqueue.Options{Batch: 5},
+		func(_ context.Context, item int) (int, error) {
+			time.Sleep(time.Millisecond)
+			return item * item, nil
+		})
 	if err != nil {
 		return err
 	}

@@ -244,7 +244,8 @@ func TestDeb(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command(name, args...)
 		libraries, _ := filepath.Glob(root + "/usr/lib/*")
-		cmd.Env = append(os.Environ(), "PKG_CONFIG_SYSROOT_DIR="+root, "PKG_CONFIG_PATH="+strings.Join(libraries, "")+"/pkgconfig",
+		cmd.Env = append(os.Environ(), "PKG_CONFIG_SYSROOT_DIR="+root, "PKG_CONFIG_PATH="+strings.Join(libraries, "")+
+			"/pkgconfig",
 			"LD_LIBRARY_PATH="+strings.Join(libraries, ""))
 		text, err := cmd.CombinedOutput()
 		if err != nil {
@@ -261,7 +262,8 @@ func TestDeb(t *testing.T) {
 		command("dpkg-deb", "--extract", p, root)
 	}
 	program := filepath.Join(root, "arguments")
-	gcc := append([]string{"-D_GNU_SOURCE", "-o", program, "testdata/trouble.c"}, strings.Fields(command("pkg-config", "--cflags", "--libs", "libpleach"))...)
+	gcc := append([]string{"-D_GNU_SOURCE", "-o", program, "testdata/trouble.c"},
+		strings.Fields(command("pkg-config", "--cflags", "--libs", "libpleach"))...)
 	command("gcc", gcc...)
 	if got := command("ldd", program); !strings.Contains(got, root+"/usr/lib") {
 		t.Errorf("the program runs with another library: %s", got)

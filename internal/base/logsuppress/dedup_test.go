@@ -18,12 +18,16 @@ import (
 // reset is a connection reset, as seen from a port.
 func reset(port int) error {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
-	return fmt.Errorf("request: %w", &net.OpError{Op: "read", Net: "tcp", Source: from, Addr: from, Err: errors.New("reset")})
+	return fmt.Errorf("request: %w", &net.OpError{
+		Op: "read", Net: "tcp", Source: from, Addr: from,
+		Err: errors.New("reset"),
+	})
 }
 
 // expired is a certificate that was looked at at some time.
 func expired(at string) error {
-	return fmt.Errorf("tls: %w", x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time " + at + " is after 1"})
+	return fmt.Errorf("tls: %w", x509.CertificateInvalidError{Reason: x509.Expired, Detail: "current time " + at +
+		" is after 1"})
 }
 
 func TestChanged(t *testing.T) {
@@ -71,7 +75,10 @@ func TestEventsAreBounded(t *testing.T) {
 func TestClassIsNotTheCallers(t *testing.T) {
 	for _, c := range [][2]string{
 		{`group "shop", not "rv"`, `group "sh\"op] [x", not "rv"`},
-		{"tls: client offered only unsupported versions: [303 a0a]", "tls: client offered only unsupported versions: [[302] 301 b0b]"},
+		{
+			"tls: client offered only unsupported versions: [303 a0a]",
+			"tls: client offered only unsupported versions: [[302] 301 b0b]",
+		},
 		{"rank 7 is taken", "rank 1234 is taken"},
 		{`unfinished "quote`, `unfinished "another quote`},
 	} {

@@ -44,7 +44,10 @@ func TestReaderOfAFickleStream(t *testing.T) {
 		var stream []byte
 		var sent [][]byte
 		for range 12 {
-			f := bytes.Repeat([]byte{byte(1 + rng.IntN(255))}, []int{0, 1, smallBuffer - HeaderSize, LongFrame - 1, LongFrame, limit}[rng.IntN(6)])
+			f := bytes.Repeat([]byte{byte(1 + rng.IntN(255))}, []int{
+				0, 1, smallBuffer - HeaderSize, LongFrame - 1, LongFrame,
+				limit,
+			}[rng.IntN(6)])
 			sent, stream = append(sent, f), AppendFrame(stream, f)
 		}
 		r := NewReader(&fickle{bytes: stream, rng: rng}, limit)
@@ -241,7 +244,8 @@ func TestHellosAtTheirBounds(t *testing.T) {
 	}
 	cause := errors.New("the cause")
 	for _, e := range []*HelloError{{Field: "f", Got: "1", Want: "2"}, {Field: "f", Err: cause}} {
-		if !errors.Is(e, ErrHello) || errors.Is(e, cause) != (e.Err != nil) || slices.Contains(e.Unwrap(), nil) || strings.Contains(e.Error(), "the cause") != (e.Err != nil) {
+		if !errors.Is(e, ErrHello) || errors.Is(e, cause) != (e.Err != nil) || slices.Contains(e.Unwrap(), nil) ||
+			strings.Contains(e.Error(), "the cause") != (e.Err != nil) {
 			t.Errorf("%v", e)
 		}
 	}

@@ -32,10 +32,16 @@ func goldenHellos(version uint16) map[string]Hello {
 		"hello early":       member(Early),
 		"hello other group": member(OtherGroup),
 		"hello other rank":  member(OtherRank),
-		"hello removed":     {Group: "hedge", From: 7, To: 9, Incarnation: 3, Process: 4, Status: Removed, Removal: Removal{View: 12}},
-		"hello replaced":    {Group: "hedge", From: 7, To: 9, Incarnation: 3, Process: 4, Status: Removed, Removal: Removal{12, "hedge-9", "10.0.0.9:7000", 11}},
-		"hello open group":  {Group: "open", From: 7, To: 9, Incarnation: 1, Attempt: 1},
-		"hello client":      {Group: "hedge", From: protocol.NoRank, To: protocol.NoRank},
+		"hello removed": {
+			Group: "hedge", From: 7, To: 9, Incarnation: 3, Process: 4, Status: Removed,
+			Removal: Removal{View: 12},
+		},
+		"hello replaced": {
+			Group: "hedge", From: 7, To: 9, Incarnation: 3, Process: 4, Status: Removed,
+			Removal: Removal{12, "hedge-9", "10.0.0.9:7000", 11},
+		},
+		"hello open group": {Group: "open", From: 7, To: 9, Incarnation: 1, Attempt: 1},
+		"hello client":     {Group: "hedge", From: protocol.NoRank, To: protocol.NoRank},
 		"hello large": {
 			Group: strings.Repeat("g", MaxGroup), Size: math.MaxUint32, From: maxRank, To: maxRank,
 			Incarnation: math.MaxUint64, Attempt: math.MaxUint64, Features: math.MaxUint32,

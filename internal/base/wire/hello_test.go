@@ -11,7 +11,10 @@ import (
 )
 
 func someHello() Hello {
-	return Hello{Version: Version, Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: Stale, Nonce: [NonceSize]byte{1}, Code: Code{2}, Features: 3}
+	return Hello{
+		Version: Version, Group: "hedge", Size: 8, From: 3, To: 5, Incarnation: 77, Attempt: 2, Status: Stale,
+		Nonce: [NonceSize]byte{1}, Code: Code{2}, Features: 3,
+	}
 }
 
 func TestHelloRoundTrip(t *testing.T) {
@@ -21,7 +24,10 @@ func TestHelloRoundTrip(t *testing.T) {
 		{Group: "open", From: 7, To: 9},
 		{Group: "client", From: protocol.NoRank, To: protocol.NoRank},
 		{Group: "answer", Size: 4, From: 3, To: protocol.NoRank, Status: Busy},
-		{Group: strings.Repeat("x", MaxGroup), Size: 1<<32 - 1, From: 1<<32 - 2, To: 1<<32 - 2, Incarnation: 1<<64 - 1, Attempt: 1<<64 - 1},
+		{
+			Group: strings.Repeat("x", MaxGroup), Size: 1<<32 - 1, From: 1<<32 - 2, To: 1<<32 - 2, Incarnation: 1<<64 - 1,
+			Attempt: 1<<64 - 1,
+		},
 	} {
 		body := AppendHello(nil, &h)
 		if len(body) > MaxHelloFrame {

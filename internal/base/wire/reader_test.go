@@ -126,7 +126,8 @@ func TestReaderFillsBuffersWithLongFrames(t *testing.T) {
 		}
 	}
 	r := NewReader(bytes.NewReader(AppendFrame(nil, make([]byte, LongFrame))[:LongFrame]), MaxFrame)
-	if _, _, err := r.NextInto(func(head []byte, size int) []byte { return make([]byte, size-len(head)) }); err != io.ErrUnexpectedEOF {
+	if _, _, err := r.NextInto(func(head []byte, size int) []byte { return make([]byte, size-len(head)) }); err !=
+		io.ErrUnexpectedEOF {
 		t.Errorf("in a body: %v", err)
 	}
 }
@@ -251,7 +252,8 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 7, 0, 0, 0, 0}, uint64(1), uint16(100))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 1}, uint64(2), uint16(9))
 	f.Add(AppendFrame(AppendFrame(nil, make([]byte, 5000)), make([]byte, 100)), uint64(3), uint16(5000))
-	f.Add(AppendFrame(AppendFrame(nil, make([]byte, LongFrame+1)), make([]byte, LongFrame)), uint64(4), uint16(LongFrame+1))
+	f.Add(AppendFrame(AppendFrame(nil, make([]byte, LongFrame+1)), make([]byte, LongFrame)), uint64(4),
+		uint16(LongFrame+1))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64, limit uint16) {
 		whole, wholeErr := drain(NewReader(bytes.NewReader(stream), int(limit)))
 

@@ -20,7 +20,8 @@ func TestCodesCoverEverything(t *testing.T) {
 	seen := map[Code]string{{}: "no code"}
 	note := func(what string, k *Key, dialed, answer *Hello, request string) {
 		for kind, c := range map[string]Code{
-			"hello": k.HelloCode(dialed), "answer": k.AnswerCode(dialed, answer), "proof": k.ProofCode(dialed, answer, []byte(request)),
+			"hello": k.HelloCode(dialed), "answer": k.AnswerCode(dialed, answer),
+			"proof": k.ProofCode(dialed, answer, []byte(request)),
 		} {
 			if other, known := seen[c]; known {
 				t.Errorf("%s of %s is the same as %s", kind, what, other)
@@ -63,7 +64,10 @@ func TestCodesCoverEverything(t *testing.T) {
 func TestNoSecretMakesNoCode(t *testing.T) {
 	dialed, answer := hellos()
 	none := NewKey(nil, "hedge").Bind([]byte("channel"))
-	for _, c := range []Code{none.HelloCode(&dialed), none.AnswerCode(&dialed, &answer), none.ProofCode(&dialed, &answer, nil)} {
+	for _, c := range []Code{
+		none.HelloCode(&dialed), none.AnswerCode(&dialed, &answer),
+		none.ProofCode(&dialed, &answer, nil),
+	} {
 		if c != (Code{}) {
 			t.Errorf("%x", c)
 		}
@@ -80,7 +84,10 @@ func TestGoldenCodes(t *testing.T) {
 	}{
 		"hello":  {key.HelloCode(&dialed), "078619013617a5316ebf3198980a4967823a6cf23ff73a038e3801d823b453b4"},
 		"answer": {key.AnswerCode(&dialed, &answer), "66ee0aae055404659fed79a074951429cba6aa24c7060069ffb1bc66411e7f8a"},
-		"proof":  {key.ProofCode(&dialed, &answer, []byte("join")), "fddc71387687f55b3e3e854a25e4eb0387f9b01b2b38417f4a2e481168f01d77"},
+		"proof": {
+			key.ProofCode(&dialed, &answer, []byte("join")),
+			"fddc71387687f55b3e3e854a25e4eb0387f9b01b2b38417f4a2e481168f01d77",
+		},
 	} {
 		if got := hex.EncodeToString(test.code[:]); got != test.want {
 			t.Errorf("%s is %s, want %s", name, got, test.want)

@@ -50,7 +50,8 @@ var ErrVersion = errors.New("another protocol version")
 type VersionError struct{ Theirs uint16 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("wire: the other side speaks protocol version %d, this one %d to %d", e.Theirs, MinVersion, Newest())
+	return fmt.Sprintf("wire: the other side speaks protocol version %d, this one %d to %d", e.Theirs, MinVersion,
+		Newest())
 }
 
 // Unwrap returns [ErrVersion].

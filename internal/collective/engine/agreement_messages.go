@@ -51,7 +51,8 @@ func (e *Engine) agreementOf(from int, m *agreementMessage) (*agreement, error) 
 	begun := e.agreements.begun
 	switch {
 	case !m.signature.Kind.repairs() || m.number >= begun+uint64(e.config.KeepCalls):
-		return nil, fmt.Errorf("%w: rank %d is at agreement %d, %v, this one at %d", ErrMessage, from, m.number, m.signature, begun)
+		return nil, fmt.Errorf("%w: rank %d is at agreement %d, %v, this one at %d", ErrMessage, from, m.number,
+			m.signature, begun)
 	case m.number+2 < begun:
 		return nil, nil
 	}

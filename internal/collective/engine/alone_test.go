@@ -21,7 +21,8 @@ func TestAloneIsNeverAhead(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			for range 20 {
-				if err := e.Comm().Do(ctx, Signature{Kind: Gather, Root: 0, Length: NoLength}, func(*Task) error { return nil }); err != nil {
+				if err := e.Comm().Do(ctx, Signature{Kind: Gather, Root: 0, Length: NoLength},
+					func(*Task) error { return nil }); err != nil {
 					t.Fatalf("of %d: %v", size, err)
 				}
 			}

@@ -18,8 +18,9 @@ const (
 	progressInterval = 500 * time.Millisecond // the longest time between two asks of a process
 	firstAskAgain    = 100 * time.Millisecond // the shortest time between two asks of a process
 	longestCall      = 10 * progressInterval  // a call that takes this long is slow, whatever calls usually take
-	maxAsks          = 2                      // asks that wait for their answers at a time, of a process whose calls are slow
-	maxAsksWhenFull  = 32                     // asks that wait for their answers at a time, of a process that waits for room in the log
+	// asks that wait for their answers at a time, of a process whose calls are slow
+	maxAsks         = 2
+	maxAsksWhenFull = 32 // asks that wait for their answers at a time, of a process that waits for room in the log
 )
 
 // sweep returns a time in which a slow call has asked all processes, and each has answered.

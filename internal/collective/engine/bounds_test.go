@@ -29,12 +29,18 @@ func quiet(t *testing.T) *Engine {
 }
 
 func barrier(call uint64, lowWater uint64) []byte {
-	m := taskMessage{signature: Signature{Kind: Barrier, Root: NoRoot, Length: NoLength}, call: call, envelope: envelope{from: 1}, lowWater: lowWater}
+	m := taskMessage{
+		signature: Signature{Kind: Barrier, Root: NoRoot, Length: NoLength}, call: call,
+		envelope: envelope{from: 1}, lowWater: lowWater,
+	}
 	return m.append(nil)
 }
 
 func voteOf(number uint64, kind Kind) []byte {
-	m := agreementMessage{phase: typeVote, signature: Signature{Kind: kind, Root: NoRoot, Length: NoLength}, call: unnumbered, number: number}
+	m := agreementMessage{
+		phase: typeVote, signature: Signature{Kind: kind, Root: NoRoot, Length: NoLength},
+		call: unnumbered, number: number,
+	}
 	return joined(m.bytes())
 }
 
@@ -83,8 +89,12 @@ func TestTimeoutSaysWhoIsMissing(t *testing.T) {
 		want string
 	}{
 		{TimeoutError{}, "collective: call 3, barrier, in view 2: over"},
-		{TimeoutError{Waiting: []int{1, 4}}, "collective: call 3, barrier, in view 2; no message yet from rank 1, rank 4: over"},
-		{TimeoutError{Missing: []Missing{{Rank: 5}}}, "collective: call 3, barrier, in view 2; not called yet by " + Missing{Rank: 5}.String() + ": over"},
+		{
+			TimeoutError{Waiting: []int{1, 4}},
+			"collective: call 3, barrier, in view 2; no message yet from rank 1, rank 4: over",
+		},
+		{TimeoutError{Missing: []Missing{{Rank: 5}}}, "collective: call 3, barrier, in view 2; not called yet by " +
+			Missing{Rank: 5}.String() + ": over"},
 	} {
 		c.e.Call, c.e.What, c.e.View, c.e.Err = 3, "barrier", 2, errors.New("over")
 		if got := c.e.Error(); got != c.want {
@@ -109,7 +119,8 @@ func TestLowWaterOfOthers(t *testing.T) {
 	}
 	report := func(from int, finished uint64, view uint32) {
 		t.Helper()
-		if err := e.Receive(from, joined((&progressReport{finished: finished, view: view, next: finished}).bytes())); err != nil {
+		if err := e.Receive(from, joined((&progressReport{finished: finished, view: view, next: finished}).bytes())); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}

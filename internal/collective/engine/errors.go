@@ -48,7 +48,8 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("collective: call %d does not match: rank %d called %s, rank %d called %s", e.Call, e.Rank, e.What, e.Other, e.OtherWhat)
+	return fmt.Sprintf("collective: call %d does not match: rank %d called %s, rank %d called %s", e.Call, e.Rank, e.What,
+		e.Other, e.OtherWhat)
 }
 
 // DivergedError ends all calls when a task was restored with another input than it had.

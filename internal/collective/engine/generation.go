@@ -39,7 +39,10 @@ type generation struct {
 func (g *generation) init(c Config) {
 	g.view, g.told = c.View, make(map[Member]bool)
 	if c.Waiting != 0 {
-		g.candidacy = &candidacy{self: Member{c.Rank, c.Waiting}, waiting: make(map[int]uint64), inJob: make(map[Member]bool), done: make(chan struct{})}
+		g.candidacy = &candidacy{
+			self: Member{c.Rank, c.Waiting}, waiting: make(map[int]uint64), inJob: make(map[Member]bool),
+			done: make(chan struct{}),
+		}
 	}
 }
 

@@ -35,7 +35,8 @@ type GoldenType = msgType
 // goldenWords are the protocol's words for messages.
 var goldenWords = map[msgType]string{
 	typeMessage: "message", typeProgress: "progress", typeProgressRequest: "progress-query", typeAbort: "abort",
-	typeVote: "agreement-vote", typeAccept: "agreement-accept", typeAccepted: "agreement-accepted", typeCommit: "agreement-commit",
+	typeVote: "agreement-vote", typeAccept: "agreement-accept", typeAccepted: "agreement-accepted",
+	typeCommit:     "agreement-commit",
 	typeRevocation: "revocation", typeQuery: "query", typeNested: "nested", typeGeneration: "generation",
 }
 
@@ -67,12 +68,20 @@ func GoldenTimely(message []byte) bool {
 func goldenHeaders() map[string]header {
 	headers := map[string]header{
 		"progress large": {
-			msgType: typeProgress, call: math.MaxUint64, step: math.MaxUint32, view: math.MaxUint32, count: math.MaxUint64, lowWater: math.MaxUint64,
-			signature: Signature{Kind: Shrink, Mode: Corrected, Element: 0xff, Root: math.MaxInt32, Length: math.MaxInt64, Detail: math.MaxUint64},
+			msgType: typeProgress, call: math.MaxUint64, step: math.MaxUint32, view: math.MaxUint32, count: math.MaxUint64,
+			lowWater: math.MaxUint64,
+			signature: Signature{
+				Kind: Shrink, Mode: Corrected, Element: 0xff, Root: math.MaxInt32, Length: math.MaxInt64,
+				Detail: math.MaxUint64,
+			},
 		},
 		"message large": {
-			msgType: typeMessage, call: 1 << 40, from: math.MaxUint32, to: math.MaxUint32 - 1, step: 70_000, view: 9, count: 300, lowWater: 299,
-			signature: Signature{Kind: Reduce, Mode: Report, Element: 0x0d, Root: 2, Length: 1 << 33, Detail: 0x1122334455667788},
+			msgType: typeMessage, call: 1 << 40, from: math.MaxUint32, to: math.MaxUint32 - 1, step: 70_000, view: 9, count: 300,
+			lowWater: 299,
+			signature: Signature{
+				Kind: Reduce, Mode: Report, Element: 0x0d, Root: 2, Length: 1 << 33,
+				Detail: 0x1122334455667788,
+			},
 		},
 	}
 	for t, word := range goldenWords {
@@ -95,7 +104,8 @@ func GoldenHeaders() map[string][]byte {
 // CheckGoldenHeaders decodes them.
 func CheckGoldenHeaders(t *testing.T, recorded map[string][]byte) {
 	for name, want := range goldenHeaders() {
-		if got, body, err := parseHeader(recorded[name], math.MaxInt); err != nil || !reflect.DeepEqual(got, want) || len(body) > 0 {
+		if got, body, err := parseHeader(recorded[name], math.MaxInt); err != nil || !reflect.DeepEqual(got, want) ||
+			len(body) > 0 {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, want)
 		}
 	}
@@ -105,14 +115,18 @@ func CheckGoldenHeaders(t *testing.T, recorded map[string][]byte) {
 func GoldenNotices(t *testing.T, e *Engine, sent <-chan []byte) map[string][]byte {
 	notices := map[string][]byte{
 		// What stands in front of the messages of a nested communicator.
-		"nested context": binary.BigEndian.AppendUint64(nil, uint64(typeNested)<<56|deriveContextID(deriveContextID(0, 1), 300)),
+		"nested context": binary.BigEndian.AppendUint64(nil,
+			uint64(typeNested)<<56|deriveContextID(deriveContextID(0, 1), 300)),
 	}
 	notice := func(name string, a abortNotice) {
 		head, body := a.bytes()
 		notices[name] = slices.Concat(head, body)
 	}
 	barrier := Signature{Kind: Barrier, Root: NoRoot, Length: NoLength}
-	notice("abort mismatch", abortNotice{signature: barrier, call: 300, err: &MismatchError{Call: 300, Rank: 3, What: "Barrier", Other: 1, OtherWhat: "Agree"}})
+	notice("abort mismatch", abortNotice{
+		signature: barrier, call: 300,
+		err: &MismatchError{Call: 300, Rank: 3, What: "Barrier", Other: 1, OtherWhat: "Agree"},
+	})
 	notice("abort error", abortNotice{signature: barrier, call: 300, err: errors.New("it hurts")})
 	agree := Signature{Kind: Agree, Root: NoRoot, Length: NoLength}
 	notice("abort agreement", abortNotice{signature: agree, call: 300, agreement: 7, err: errors.New("it hurts")})

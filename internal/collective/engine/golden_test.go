@@ -94,13 +94,19 @@ func goldenCalls() []goldenCall {
 	swap := func(c ctx, w collective.Comm) (any, error) { return collective.Alltoall(c, w, goldenParts(w, 1)) }
 	return []goldenCall{
 		{"barrier", 3, false, func(c ctx, w collective.Comm) (any, error) { return nil, collective.Barrier(c, w) }},
-		{"barrier report", 3, false, func(c ctx, w collective.Comm) (any, error) { return nil, collective.Barrier(c, w, collective.Report()) }},
+		{"barrier report", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			return nil,
+				collective.Barrier(c, w, collective.Report())
+		}},
 		{"broadcast tree", 4, false, broadcast},
 		{"broadcast chain", 3, true, broadcast},
 		{"broadcast codec", 3, false, func(c ctx, w collective.Comm) (any, error) {
 			return collective.Broadcast(c, w, 0, []string{"one", "two"}, collective.WithCodec[string](goldenCodec{}))
 		}},
-		{"scatter", 4, false, func(c ctx, w collective.Comm) (any, error) { return collective.Scatter(c, w, 1, goldenParts(w, 2)) }},
+		{
+			"scatter", 4, false,
+			func(c ctx, w collective.Comm) (any, error) { return collective.Scatter(c, w, 1, goldenParts(w, 2)) },
+		},
 		{"gather", 4, false, func(c ctx, w collective.Comm) (any, error) {
 			return collective.Gather(c, w, 1, goldenElements(w.Rank(), w.Rank()))
 		}},
@@ -122,7 +128,10 @@ func goldenCalls() []goldenCall {
 		{"scan", 3, false, func(c ctx, w collective.Comm) (any, error) {
 			return collective.Scan(c, w, goldenElements(w.Rank(), 2), sum)
 		}},
-		{"agree", 3, false, func(c ctx, w collective.Comm) (any, error) { return collective.Agree(c, w, ^(uint64(1) << w.Rank())) }},
+		{"agree", 3, false, func(c ctx, w collective.Comm) (any, error) {
+			return collective.Agree(c, w,
+				^(uint64(1) << w.Rank()))
+		}},
 		{"shrink and barrier", 3, false, func(c ctx, w collective.Comm) (any, error) {
 			inner, err := w.Shrink(c)
 			if err != nil {
@@ -232,7 +241,8 @@ func (c *goldenCall) replay(t *testing.T, recorded map[string][]byte) {
 					engine.GoldenAccepted: engine.GoldenCommit, engine.GoldenNested: engine.GoldenNested,
 				}
 				for from := range c.size {
-					if first := engine.GoldenType(message[0]); (first == follows[after] || after == 0 && first == engine.GoldenVote) && name == engine.GoldenName(c.name, c.size, from, rank, message) {
+					if first := engine.GoldenType(message[0]); (first == follows[after] || after == 0 && first == engine.GoldenVote) &&
+						name == engine.GoldenName(c.name, c.size, from, rank, message) {
 						if err := e.Receive(from, bytes.Clone(message)); err != nil {
 							t.Errorf("%s: %v", name, err)
 						}
@@ -241,10 +251,12 @@ func (c *goldenCall) replay(t *testing.T, recorded map[string][]byte) {
 			}
 		}
 		e = c.engine(t, rank, func(to int, message []byte) {
-			if name := engine.GoldenName(c.name, c.size, rank, to, message); engine.GoldenTimely(message) && !bytes.Equal(recorded[name], message) {
+			if name := engine.GoldenName(c.name, c.size, rank, to, message); engine.GoldenTimely(message) &&
+				!bytes.Equal(recorded[name], message) {
 				t.Errorf("%s: replayed it is %x, recorded %x", name, message, recorded[name])
 			}
-			if first := engine.GoldenType(message[0]); first >= engine.GoldenVote && first <= engine.GoldenAccepted || first == engine.GoldenNested {
+			if first := engine.GoldenType(message[0]); first >= engine.GoldenVote && first <= engine.GoldenAccepted ||
+				first == engine.GoldenNested {
 				give(first)
 			}
 		})
@@ -293,7 +305,10 @@ func (c *goldenCall) want(rank int) string {
 	case kind == "reduce":
 		return fmt.Sprint(total(c.size, 33))
 	case kind == "allreduce":
-		return fmt.Sprint(total(c.size, map[string]int{"doubling": 2, "halving": 16, "corrected": 2}[strings.TrimPrefix(c.name, "allreduce ")]))
+		return fmt.Sprint(total(c.size, map[string]int{
+			"doubling": 2, "halving": 16,
+			"corrected": 2,
+		}[strings.TrimPrefix(c.name, "allreduce ")]))
 	case kind == "reducescatter":
 		return fmt.Sprint(total(c.size, (1+rank)%4))
 	case kind == "scan":

@@ -17,12 +17,16 @@ func TestOddCallOfRankZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, from := range order {
-			m := taskMessage{signature: Signature{Kind: kinds[from], Root: NoRoot, Length: NoLength}, envelope: envelope{from: from}}
+			m := taskMessage{
+				signature: Signature{Kind: kinds[from], Root: NoRoot, Length: NoLength},
+				envelope:  envelope{from: from},
+			}
 			if err := e.Receive(from, m.append(nil)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		err = e.Comm().Do(t.Context(), Signature{Kind: Barrier, Root: NoRoot, Length: NoLength}, func(*Task) error { return nil })
+		err = e.Comm().Do(t.Context(), Signature{Kind: Barrier, Root: NoRoot, Length: NoLength},
+			func(*Task) error { return nil })
 		odd := new(MismatchError)
 		if !errors.As(err, &odd) || odd.Other != 0 {
 			t.Errorf("%v come: %v", order, err)

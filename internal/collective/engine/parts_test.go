@@ -44,13 +44,31 @@ func TestBodiesCutShort(t *testing.T) {
 		parse func(h *header, body []byte) error
 		whole []int // lengths at which another message of the type ends
 	}{
-		"progress":   {progress.bytes, func(h *header, b []byte) error { _, err := h.progressReport(b); return err }, []int{0}},
-		"agreement":  {agreement.bytes, func(h *header, b []byte) error { _, err := h.agreementMessage(b); return err }, nil},
-		"generation": {notice.bytes, func(h *header, b []byte) error { _, err := h.generationNotice(b, 3); return err }, []int{0, 12}},
-		"mismatch":   {(&abortNotice{err: &MismatchError{Rank: 1, What: "a", Other: 2, OtherWhat: "b"}}).bytes, func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil},
-		"diverged":   {(&abortNotice{err: &DivergedError{What: "a", View: 3}}).bytes, func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil},
-		"hold":       {(&abortNotice{err: &HoldError{What: "a", View: 3}}).bytes, func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil},
-		"other":      {(&abortNotice{err: errors.New("a")}).bytes, func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil},
+		"progress": {
+			progress.bytes, func(h *header, b []byte) error { _, err := h.progressReport(b); return err },
+			[]int{0},
+		},
+		"agreement": {agreement.bytes, func(h *header, b []byte) error { _, err := h.agreementMessage(b); return err }, nil},
+		"generation": {
+			notice.bytes, func(h *header, b []byte) error { _, err := h.generationNotice(b, 3); return err },
+			[]int{0, 12},
+		},
+		"mismatch": {
+			(&abortNotice{err: &MismatchError{Rank: 1, What: "a", Other: 2, OtherWhat: "b"}}).bytes,
+			func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil,
+		},
+		"diverged": {
+			(&abortNotice{err: &DivergedError{What: "a", View: 3}}).bytes,
+			func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil,
+		},
+		"hold": {
+			(&abortNotice{err: &HoldError{What: "a", View: 3}}).bytes,
+			func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil,
+		},
+		"other": {
+			(&abortNotice{err: errors.New("a")}).bytes,
+			func(h *header, b []byte) error { _, err := h.abortNotice(1, b); return err }, nil,
+		},
 	} {
 		head, body := c.bytes()
 		h, _, err := parseHeader(head, 4)
@@ -96,7 +114,8 @@ func TestNoticesOfGenerations(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := h.generationNotice(body, 3); (err == nil) != c.valid || c.valid && !slices.Equal(got.members, c.members) {
+		if got, err := h.generationNotice(body, 3); (err == nil) != c.valid || c.valid &&
+			!slices.Equal(got.members, c.members) {
 			t.Errorf("%v: %v, %v", c.members, got.members, err)
 		}
 	}
@@ -211,7 +230,10 @@ func TestMailboxLikeAMap(t *testing.T) {
 			digests := map[envelope]uint64{}
 			slots := map[envelope]*slot{}
 			for range rapid.IntRange(0, 40).Draw(t, "messages") {
-				k := envelope{rapid.IntRange(0, 3).Draw(t, "step"), rapid.IntRange(0, 2).Draw(t, "from"), rapid.IntRange(0, 1).Draw(t, "to")}
+				k := envelope{
+					rapid.IntRange(0, 3).Draw(t, "step"), rapid.IntRange(0, 2).Draw(t, "from"),
+					rapid.IntRange(0, 1).Draw(t, "to"),
+				}
 				digest := rapid.Uint64Range(1, 2).Draw(t, "digest")
 				s := o.mailbox.slot(k)
 				if before := slots[k]; before != nil && before != s || before == nil && s.here {
@@ -261,7 +283,15 @@ func TestAhead(t *testing.T) {
 		number uint64
 		bytes  int
 		ahead  bool
-	}{{10, 0, false}, {13, 0, false}, {14, 0, true}, {11, 100, false}, {11, 101, true}, {10, 101, false}, {9, 101, false}} {
+	}{
+		{10, 0, false},
+		{13, 0, false},
+		{14, 0, true},
+		{11, 100, false},
+		{11, 101, true},
+		{10, 101, false},
+		{9, 101, false},
+	} {
 		e := &Engine{revokedBy: -1}
 		e.config.KeepCalls, e.config.KeepBytes = 4, 100
 		e.log.lowWater, e.log.bytes = 10, c.bytes
@@ -326,10 +356,13 @@ func TestWhomALeaderWaitsFor(t *testing.T) {
 		agreement agreement
 		want      []bool
 	}{
-		"no votes":             {agreement{votes: map[int]vote{0: now}}, []bool{false, true, true}},
-		"votes":                {agreement{votes: map[int]vote{0: now, 1: now, 2: before}}, []bool{false, false, true}},
-		"all have voted":       {agreement{votes: map[int]vote{0: now, 1: now, 2: now}}, []bool{false, false, false}},
-		"one has not accepted": {agreement{votes: map[int]vote{0: now, 1: now, 2: now}, acceptedBy: map[int]bool{0: true, 2: true}}, []bool{false, true, false}},
+		"no votes":       {agreement{votes: map[int]vote{0: now}}, []bool{false, true, true}},
+		"votes":          {agreement{votes: map[int]vote{0: now, 1: now, 2: before}}, []bool{false, false, true}},
+		"all have voted": {agreement{votes: map[int]vote{0: now, 1: now, 2: now}}, []bool{false, false, false}},
+		"one has not accepted": {agreement{
+			votes:      map[int]vote{0: now, 1: now, 2: now},
+			acceptedBy: map[int]bool{0: true, 2: true},
+		}, []bool{false, true, false}},
 	} {
 		waiting := make([]bool, 3)
 		e.agreementWaitsFor(&c.agreement, waiting)

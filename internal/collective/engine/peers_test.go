@@ -87,7 +87,10 @@ func TestProgressDoesNotGoBack(t *testing.T) {
 // An error says of each missing process what is known of it.
 func TestMissingProcesses(t *testing.T) {
 	for want, m := range map[string]Missing{
-		"never heard from": {Rank: 7, Silent: true}, "no call": {Rank: 7}, "call 4 was the last, Barrier": {Rank: 7, Calls: 5, Last: "Barrier"},
+		"never heard from": {Rank: 7, Silent: true}, "no call": {Rank: 7}, "call 4 was the last, Barrier": {
+			Rank: 7, Calls: 5,
+			Last: "Barrier",
+		},
 	} {
 		if text := m.String(); !strings.Contains(text, want) || !strings.Contains(text, "rank 7") {
 			t.Errorf("%+v is %q", m, text)

@@ -164,7 +164,8 @@ func TestOnlyMovedTasksGetTheirMessagesAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		link.expect(t, "in the call", "type 1 to 6, low-water mark 0", "type 1 to 40, low-water mark 0", "type 1 to 7, low-water mark 0")
+		link.expect(t, "in the call", "type 1 to 6, low-water mark 0", "type 1 to 40, low-water mark 0",
+			"type 1 to 7, low-water mark 0")
 		e.Install(1, slices.DeleteFunc(everyRank(64), func(r int) bool { return r == 40 }))
 		link.expect(t, "after a view without task 40's owner", "type 1 to 41, low-water mark 0")
 	})

@@ -78,7 +78,10 @@ func (e *Engine) progress() []Progress {
 }
 
 func callStatus(number, agreement uint64, s Signature, since time.Duration) CallStatus {
-	return CallStatus{Call: number, Agreement: agreement, Name: s.Kind.String(), What: s.String(), Seconds: since.Seconds()}
+	return CallStatus{
+		Call: number, Agreement: agreement, Name: s.Kind.String(), What: s.String(),
+		Seconds: since.Seconds(),
+	}
 }
 
 func (e *Engine) toWorldRanks(ranks []int) (world []int) {

@@ -30,9 +30,11 @@ type StuckError struct {
 
 func (e *StuckError) Error() string {
 	if e.Arrived {
-		return fmt.Sprintf("rank %d did not answer in %s #%d for %v", e.Rank, e.What, e.Call, e.Waited.Round(10*time.Millisecond))
+		return fmt.Sprintf("rank %d did not answer in %s #%d for %v", e.Rank, e.What, e.Call,
+			e.Waited.Round(10*time.Millisecond))
 	}
-	return fmt.Sprintf("rank %d had not arrived in %s #%d for %v", e.Rank, e.What, e.Call, e.Waited.Round(10*time.Millisecond))
+	return fmt.Sprintf("rank %d had not arrived in %s #%d for %v", e.Rank, e.What, e.Call,
+		e.Waited.Round(10*time.Millisecond))
 }
 
 // fresh is the shortest time without an answer after which a process that has come to a call is silent.
@@ -80,7 +82,8 @@ func (e *Engine) accuseStuck(o *callState, now time.Duration) {
 	}
 	for _, r := range missing {
 		e.config.Evict(e.worldRank(r), &StuckError{
-			Rank: e.worldRank(r), Call: o.number, What: o.local.signature.Kind.String(), Waited: o.waited, Arrived: e.peers.of(r).cameTo(o),
+			Rank: e.worldRank(r), Call: o.number, What: o.local.signature.Kind.String(), Waited: o.waited,
+			Arrived: e.peers.of(r).cameTo(o),
 		})
 	}
 	if len(missing) > 0 {
@@ -110,7 +113,10 @@ func (e *Engine) accuseSlowest(o *callState, s Signature, since, now time.Durati
 		return
 	}
 	for _, r := range behind {
-		e.config.Evict(e.worldRank(r), &StuckError{Rank: e.worldRank(r), Call: o.number, What: s.Kind.String(), Waited: waited})
+		e.config.Evict(e.worldRank(r), &StuckError{
+			Rank: e.worldRank(r), Call: o.number, What: s.Kind.String(),
+			Waited: waited,
+		})
 	}
 }
 

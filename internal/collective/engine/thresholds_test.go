@@ -14,7 +14,8 @@ func modelOf(tasks, hosts int) loggp.Model {
 func TestThresholdsOfOneHost(t *testing.T) {
 	for _, n := range []int{4, 5, 8, 16} {
 		th := ThresholdsOf(modelOf(n, 1))
-		if th.Halving < 8<<10 || th.Halving > 32<<10 || th.Tree < 512<<10 || th.Tree > 1<<20 || th.Chain < 512<<10 || th.Chain > 1<<20 {
+		if th.Halving < 8<<10 || th.Halving > 32<<10 || th.Tree < 512<<10 || th.Tree > 1<<20 || th.Chain < 512<<10 ||
+			th.Chain > 1<<20 {
 			t.Errorf("%d tasks: %+v", n, th)
 		}
 		if th.Levels != (Levels{}) {
@@ -22,7 +23,8 @@ func TestThresholdsOfOneHost(t *testing.T) {
 		}
 	}
 	// A chain's first segment takes as many hops as there are tasks.
-	if few, many := ThresholdsOf(modelOf(16, 1)), ThresholdsOf(modelOf(1024, 1)); many.Tree <= few.Tree || many.Chain <= few.Chain {
+	if few, many := ThresholdsOf(modelOf(16, 1)), ThresholdsOf(modelOf(1024, 1)); many.Tree <= few.Tree ||
+		many.Chain <= few.Chain {
 		t.Errorf("16 tasks: %+v, 1024: %+v", few, many)
 	}
 }

@@ -17,7 +17,8 @@ func TestAgreeInAnyOrder(t *testing.T) {
 		agreed := make([]map[int]uint64, count)
 		w := runWorld(t, size, seed, func(w *world) { w.doom(80) }, func(c Comm) error {
 			for i := range count {
-				v, err := c.Agree(context.Background(), Signature{Kind: Agree, Root: NoRoot, Length: NoLength}, ^(uint64(1) << c.Rank()), 0)
+				v, err := c.Agree(context.Background(), Signature{Kind: Agree, Root: NoRoot, Length: NoLength},
+					^(uint64(1) << c.Rank()), 0)
 				if err != nil {
 					return err
 				}

@@ -45,7 +45,8 @@ func TestMissingProcessInAnyOrder(t *testing.T) {
 				w.config.ProgressTimeout = time.Second
 				w.config.Evict = func(rank int, why error) {
 					var stuck *StuckError
-					if !errors.As(why, &stuck) || stuck.Rank != missing || stuck.Arrived || stuck.Waited < time.Second || stuck.Waited > 2*time.Second {
+					if !errors.As(why, &stuck) || stuck.Rank != missing || stuck.Arrived || stuck.Waited < time.Second ||
+						stuck.Waited > 2*time.Second {
 						t.Errorf("seed %d: %v", seed, why)
 					}
 					w.mu.Lock()

@@ -80,8 +80,10 @@ func (l worldLink) SendOwned(_ context.Context, to int, head, body []byte, relea
 func runWorld(t *testing.T, size int, seed uint64, set func(w *world), program func(c Comm) error) (w *world) {
 	synctest.Test(t, func(t *testing.T) {
 		w = &world{
-			t: t, rng: rand.New(rand.NewPCG(seed, 3)), view: 1, queues: make(map[[2]int][]packet), kills: make(map[int]int), deaf: make(map[int]int),
-			engines: make([]*Engine, size), dead: make([]bool, size), views: make([][]installation, size), errs: make([]error, size),
+			t: t, rng: rand.New(rand.NewPCG(seed, 3)), view: 1, queues: make(map[[2]int][]packet), kills: make(map[int]int),
+			deaf:    make(map[int]int),
+			engines: make([]*Engine, size), dead: make([]bool, size), views: make([][]installation, size),
+			errs:  make([]error, size),
 			known: make([][]uint64, size), came: slices.Repeat([]uint64{1}, size), program: program,
 		}
 		set(w)
@@ -285,7 +287,8 @@ func (w *world) check() {
 		e := w.engines[r]
 		e.mu.Lock()
 		if e.generation.candidacy == nil && e.err == nil && e.log.lowWater > lowest {
-			w.t.Errorf("step %d: rank %d has forgotten calls before %d, and another one has made %d", w.steps, r, e.log.lowWater, lowest)
+			w.t.Errorf("step %d: rank %d has forgotten calls before %d, and another one has made %d", w.steps, r, e.log.lowWater,
+				lowest)
 		}
 		e.mu.Unlock()
 	}
@@ -296,7 +299,8 @@ func (w *world) checkEngine(e *Engine) {
 	defer e.mu.Unlock()
 	c := &e.calls
 	if c.finished > c.completed || c.completed > c.returned || c.returned > c.next || e.log.lowWater > c.finished {
-		w.t.Errorf("rank %d: low-water mark %d, finished %d, completed %d, returned %d, next %d", e.config.Rank, e.log.lowWater, c.finished, c.completed, c.returned, c.next)
+		w.t.Errorf("rank %d: low-water mark %d, finished %d, completed %d, returned %d, next %d", e.config.Rank,
+			e.log.lowWater, c.finished, c.completed, c.returned, c.next)
 	}
 	bytes := 0
 	for number, o := range c.byNumber {

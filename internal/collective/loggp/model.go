@@ -155,7 +155,8 @@ func (m Model) chain(bytes, segment int, perByte float64) time.Duration {
 	if !m.Blocks {
 		between = m.Tasks - 1
 	}
-	first := float64(between)*m.Between.hop(s, 1) + float64(m.Tasks-1-between)*m.Inside.hop(s, 1) + float64(m.Tasks-1)*s*perByte
+	first := float64(between)*m.Between.hop(s, 1) + float64(m.Tasks-1-between)*m.Inside.hop(s, 1) +
+		float64(m.Tasks-1)*s*perByte
 	slowest := m.Inside.busy(s)
 	if between > 0 {
 		slowest = max(slowest, m.Between.busy(s))

@@ -44,7 +44,8 @@ func (d *Authorizer) Check(chain []*x509.Certificate, right access.Right, claim 
 	switch {
 	case right == access.Enter && claim != (access.Claim{}):
 		if !d.Covers(leaf, claim.ID, claim.Address) {
-			return fmt.Errorf("%w: one for %v is not for %q at %s%s", ErrRight, NamesOf(leaf), claim.ID, claim.Address, d.uriHint(leaf))
+			return fmt.Errorf("%w: one for %v is not for %q at %s%s", ErrRight, NamesOf(leaf), claim.ID, claim.Address,
+				d.uriHint(leaf))
 		}
 	case !d.allows(leaf, right):
 		return fmt.Errorf("%w: one for %v may not %s in %q%s", ErrRight, NamesOf(leaf), right, d.Group, d.uriHint(leaf))
@@ -68,7 +69,8 @@ func (d *Authorizer) allows(leaf *x509.Certificate, right access.Right) bool {
 	if len(uris) == 0 && d.URIs {
 		return false
 	}
-	member := len(uris) == 0 || slices.ContainsFunc(uris, func(u uri) bool { return u.kind == memberURI && u.group == d.Group })
+	member := len(uris) == 0 ||
+		slices.ContainsFunc(uris, func(u uri) bool { return u.kind == memberURI && u.group == d.Group })
 	switch right {
 	case access.Observe:
 		return member || slices.ContainsFunc(uris, func(u uri) bool { return u.observes(d.Group) })

@@ -25,9 +25,12 @@ import (
 func (d *Authorizer) Covers(leaf *x509.Certificate, id, address string) bool {
 	uris := urisOf(leaf)
 	if len(uris) == 0 {
-		return !d.URIs && (id != "" && slices.Contains(leaf.DNSNames, id) || leaf.VerifyHostname(cmp.Or(d.ServerName, HostOf(address))) == nil)
+		return !d.URIs && (id != "" && slices.Contains(leaf.DNSNames, id) ||
+			leaf.VerifyHostname(cmp.Or(d.ServerName, HostOf(address))) == nil)
 	}
-	return slices.ContainsFunc(uris, func(u uri) bool { return u.kind == memberURI && u.group == d.Group && (id == "" || u.id == id) })
+	return slices.ContainsFunc(uris, func(u uri) bool {
+		return u.kind == memberURI && u.group == d.Group && (id == "" || u.id == id)
+	})
 }
 
 // NamesID reports whether a certificate names an ID, and not only its host.
@@ -59,7 +62,8 @@ const (
 // ends with a slash is the backbone of a fleet: its members and observers also observe the
 // groups of the fleet's zones, whose names begin with it, to find their gateways.
 func (u *uri) observes(group string) bool {
-	return u.group == group || u.kind != operatorURI && strings.HasSuffix(u.group, "/") && strings.HasPrefix(group, u.group)
+	return u.group == group || u.kind != operatorURI && strings.HasSuffix(u.group, "/") &&
+		strings.HasPrefix(group, u.group)
 }
 
 // urisOf returns the Pleach URIs of a certificate.

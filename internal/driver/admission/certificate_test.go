@@ -70,7 +70,10 @@ func TestCertificateCovers(t *testing.T) {
 // web-0 is on 10.0.0.1.
 func TestRights(t *testing.T) {
 	const observe, enter, decide, operate = 1, 2, 4, 8
-	d := Authorizer{Group: "shop", TLS: true, Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") }}
+	d := Authorizer{
+		Group: "shop", TLS: true,
+		Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") },
+	}
 	for name, want := range map[string]int{
 		"spiffe://x/pleach/shop/web-0":      observe | enter | decide | operate,
 		"spiffe://x/pleach/shop/web-9":      observe | enter,
@@ -97,7 +100,8 @@ func TestRights(t *testing.T) {
 	if d.Check(nil, access.Observe, access.Claim{}) == nil {
 		t.Error("a caller without a certificate observes")
 	}
-	if err := d.Check([]*x509.Certificate{certificate(t, "10.0.0.2")}, access.Enter, access.Claim{ID: "web-1", Address: "10.0.0.3:7000"}); err == nil {
+	if err := d.Check([]*x509.Certificate{certificate(t, "10.0.0.2")}, access.Enter,
+		access.Claim{ID: "web-1", Address: "10.0.0.3:7000"}); err == nil {
 		t.Error("a host enters at the address of another one")
 	}
 	if err := (&Authorizer{Group: "shop"}).Check(nil, access.Operate, access.Claim{}); err != nil {
@@ -109,15 +113,26 @@ func TestRights(t *testing.T) {
 // whatever names it has: that of a service mesh's workload, of a web server on a member's host,
 // or of a host that is called like a member.
 func TestURIGroupRefusesOtherCertificates(t *testing.T) {
-	d := Authorizer{Group: "shop", TLS: true, URIs: true, Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") }}
-	for _, names := range [][]string{nil, {"spiffe://x/ns/shop/sa/cart"}, {"10.0.0.1"}, {"10.0.0.2"}, {"web-0"}, {"spiffe://x/ns/shop/sa/cart", "web-0", "10.0.0.1"}} {
+	d := Authorizer{
+		Group: "shop", TLS: true, URIs: true,
+		Members: func(yield func(id, address string) bool) { yield("web-0", "10.0.0.1:7000") },
+	}
+	for _, names := range [][]string{
+		nil,
+		{"spiffe://x/ns/shop/sa/cart"},
+		{"10.0.0.1"},
+		{"10.0.0.2"},
+		{"web-0"},
+		{"spiffe://x/ns/shop/sa/cart", "web-0", "10.0.0.1"},
+	} {
 		leaf := certificate(t, names...)
 		for _, right := range []access.Right{access.Observe, access.Enter, access.Decide, access.Operate} {
 			if err := d.Check([]*x509.Certificate{leaf}, right, access.Claim{}); !errors.Is(err, ErrRight) {
 				t.Errorf("%v may %s: %v", names, right, err)
 			}
 		}
-		if err := d.Check([]*x509.Certificate{leaf}, access.Enter, access.Claim{ID: "web-0", Address: "10.0.0.1:7000"}); !errors.Is(err, ErrRight) {
+		if err := d.Check([]*x509.Certificate{leaf}, access.Enter,
+			access.Claim{ID: "web-0", Address: "10.0.0.1:7000"}); !errors.Is(err, ErrRight) {
 			t.Errorf("%v enters as web-0: %v", names, err)
 		}
 		if d.NamesID(leaf, "web-0") {
@@ -165,7 +180,10 @@ func FuzzURI(f *testing.F) {
 		if m.kind != memberURI {
 			m.kind, m.id = memberURI, "x"
 		}
-		again := &url.URL{Scheme: "spiffe", Host: "x", Path: "/pleach/" + m.group + "/" + m.id, RawPath: "/pleach/" + url.PathEscape(m.group) + "/" + url.PathEscape(m.id)}
+		again := &url.URL{
+			Scheme: "spiffe", Host: "x", Path: "/pleach/" + m.group + "/" + m.id,
+			RawPath: "/pleach/" + url.PathEscape(m.group) + "/" + url.PathEscape(m.id),
+		}
 		if got, ok := parseURI(again); !ok || got != m {
 			t.Errorf("%q is %+v, and then %+v", text, m, got)
 		}

@@ -63,7 +63,8 @@ func TestDeny(t *testing.T) {
 		{certificate(t, "10.0.0.1"), "", ""},
 	} {
 		err := d.Check(test.leaf, test.id)
-		if errors.Is(err, ErrRevoked) != (test.want != "") || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%q", test.want)) {
+		if errors.Is(err, ErrRevoked) != (test.want != "") || err != nil &&
+			!strings.Contains(err.Error(), fmt.Sprintf("%q", test.want)) {
 			t.Errorf("%v as %q: %v, want %q", NamesOf(test.leaf), test.id, err, test.want)
 		}
 	}
@@ -72,7 +73,8 @@ func TestDeny(t *testing.T) {
 	}
 	door := &Authorizer{Group: "shop", TLS: true, Deny: d}
 	for _, right := range []access.Right{access.Observe, access.Enter} {
-		if err := door.Check([]*x509.Certificate{with(0xff, "spiffe://x/pleach/shop/web-1")}, right, access.Claim{}); !errors.Is(err, ErrRevoked) {
+		if err := door.Check([]*x509.Certificate{with(0xff, "spiffe://x/pleach/shop/web-1")}, right,
+			access.Claim{}); !errors.Is(err, ErrRevoked) {
 			t.Errorf("%v: %v", right, err)
 		}
 	}
@@ -92,7 +94,10 @@ func TestDenyKeepsTheLastGoodList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"id a\nserial xyz", "web-2", "serial", "serial -1", "name web-2", "id a\n" + strings.Repeat("#", maxDeny)} {
+	for _, bad := range []string{
+		"id a\nserial xyz", "web-2", "serial", "serial -1", "name web-2",
+		"id a\n" + strings.Repeat("#", maxDeny),
+	} {
 		replace(t, &d.files, bad)
 		if list, err := d.Look(); err == nil || list != first || !d.Names("a") || !strings.Contains(err.Error(), path) {
 			t.Errorf("%.20q: %v", bad, err)
@@ -120,7 +125,8 @@ func TestSecretFile(t *testing.T) {
 		"": nil, "\n\n": nil, "short": nil, one + "\nshort": nil, strings.Repeat(one+"\n", MaxSecrets+1): nil,
 	} {
 		got, err := ParseSecrets([]byte(text))
-		if (err == nil) != (want != nil) || !slices.EqualFunc(got, want, func(a []byte, b string) bool { return string(a) == b }) {
+		if (err == nil) != (want != nil) ||
+			!slices.EqualFunc(got, want, func(a []byte, b string) bool { return string(a) == b }) {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}
 	}

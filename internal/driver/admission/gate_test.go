@@ -175,7 +175,10 @@ func TestSlots(t *testing.T) {
 // for strangers. So is a stranger whose handshake is short.
 func TestKnownHostsHavePriority(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := Gate{Visits: 256, Waiting: 256, now: func() time.Time { return now }, Member: func(host string) bool { return host == "10.9.0.1" }}
+	g := Gate{
+		Visits: 256, Waiting: 256, now: func() time.Time { return now },
+		Member: func(host string) bool { return host == "10.9.0.1" },
+	}
 	member, proved := &caller{from: "10.9.0.1:1"}, &caller{from: "10.9.0.2:1"}
 	g.Enter(proved).Leave(true)
 	number := 0

@@ -17,7 +17,10 @@ import (
 // Files returns a config that follows the PEM files of a certificate, its key and the
 // authorities of a group.
 func Files(cert, key, ca string) (*tls.Config, error) {
-	f := &followed[*tls.Config]{paths: []string{cert, key, ca}, load: func() (*tls.Config, error) { return loadTLS(cert, key, ca) }}
+	f := &followed[*tls.Config]{
+		paths: []string{cert, key, ca},
+		load:  func() (*tls.Config, error) { return loadTLS(cert, key, ca) },
+	}
 	if err := f.begin(); err != nil {
 		return nil, err
 	}
@@ -41,7 +44,10 @@ func loadTLS(cert, key, ca string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s and %s: %w", cert, key, err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool}, nil
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}, RootCAs: pool,
+		ClientCAs: pool,
+	}, nil
 }
 
 // Present returns the config that a new connection would have.

@@ -62,7 +62,8 @@ func ParseSecrets(b []byte) (secrets [][]byte, err error) {
 		case len(line) == 0:
 			continue
 		case len(line) < MinSecret:
-			return nil, fmt.Errorf("the secret in line %d has %d bytes, so that it could be guessed: at least %d", n, len(line), MinSecret)
+			return nil, fmt.Errorf("the secret in line %d has %d bytes, so that it could be guessed: at least %d", n, len(line),
+				MinSecret)
 		case len(secrets) == MaxSecrets:
 			return nil, fmt.Errorf("more than %d secrets", MaxSecrets)
 		}

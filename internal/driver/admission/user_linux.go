@@ -35,7 +35,8 @@ func userOf(c net.Conn) (user uint32, ok bool) {
 	}
 	reply := make([]byte, 512)
 	n, _, err := syscall.Recvfrom(fd, reply, syscall.MSG_DONTWAIT) // it came with the request
-	if err != nil || n < diagUser+4 || binary.NativeEndian.Uint16(reply[4:]) != diagByFamily || reply[diagState] != tcpEstablished {
+	if err != nil || n < diagUser+4 || binary.NativeEndian.Uint16(reply[4:]) != diagByFamily ||
+		reply[diagState] != tcpEstablished {
 		return 0, false
 	}
 	return binary.NativeEndian.Uint32(reply[diagUser:]), true

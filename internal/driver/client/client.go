@@ -71,7 +71,8 @@ func (c *Client) Operated(from transport.Client, name, what string, err error) {
 		a.Certificate = admission.NamesOf(from.Certificates[0])
 	}
 	if c.Logger != nil && !errors.Is(err, admission.ErrRight) && !errors.Is(err, admission.ErrRevoked) {
-		c.Logger.Warn("an operator acts on the group", "group", c.Group, "action", name, "what", what, "from", a.From, "certificate", a.Certificate, "error", err)
+		c.Logger.Warn("an operator acts on the group", "group", c.Group, "action", name, "what", what, "from", a.From,
+			"certificate", a.Certificate, "error", err)
 	}
 	if c.OnOperator != nil {
 		c.OnOperator(a)
@@ -80,7 +81,10 @@ func (c *Client) Operated(from transport.Client, name, what string, err error) {
 
 // Config returns the config of connections; listener may be nil.
 func (c *Client) Config(listener net.Listener) tcp.Config {
-	return tcp.Config{Group: c.Group, TLS: c.TLS, Secrets: c.Secrets, Dial: c.Dial, Logger: c.Logger, Listener: listener, Verify: c.Verify}
+	return tcp.Config{
+		Group: c.Group, TLS: c.TLS, Secrets: c.Secrets, Dial: c.Dial, Logger: c.Logger, Listener: listener,
+		Verify: c.Verify,
+	}
 }
 
 // Open returns the body of a reply, or the error that it is, as programs know it.
@@ -88,7 +92,10 @@ func (c *Client) Open(reply []byte) ([]byte, error) {
 	body, err := control.Open(reply)
 	var refusal *control.Refusal
 	if errors.As(err, &refusal) {
-		kind := map[control.Status]error{control.Refused: ErrRefused, control.Retry: ErrNotYet, control.Unreachable: ErrUnreachable}[refusal.Status]
+		kind := map[control.Status]error{
+			control.Refused: ErrRefused, control.Retry: ErrNotYet,
+			control.Unreachable: ErrUnreachable,
+		}[refusal.Status]
 		return nil, fmt.Errorf("%w: %s", kind, refusal.Text)
 	}
 	if err != nil {
@@ -108,7 +115,9 @@ func (c *Client) Ask(ctx context.Context, address string, request control.Reques
 
 // AskKnown sends a request, and returns the reply with the certificates of the process that
 // it comes from.
-func (c *Client) AskKnown(ctx context.Context, address string, request control.Request) (reply []byte, from []*x509.Certificate, err error) {
+func (c *Client) AskKnown(ctx context.Context, address string,
+	request control.Request,
+) (reply []byte, from []*x509.Certificate, err error) {
 	t := c.Config(nil)
 	if c.Verify != nil {
 		t.Verify = func(claim tcp.Claim) error {
@@ -179,7 +188,8 @@ func Permanent(err error) bool {
 		return true
 	case errors.As(err, &failed) && failed.Op == "remote error": // crypto/tls: the member refuses the certificate
 		return true
-	case errors.Is(err, ErrNotYet), errors.As(err, new(*control.Restarted)), errors.Is(err, ErrUnreachable), errors.Is(err, tcp.ErrBusy), errors.Is(err, tcp.ErrUnanswered),
+	case errors.Is(err, ErrNotYet), errors.As(err, new(*control.Restarted)), errors.Is(err, ErrUnreachable),
+		errors.Is(err, tcp.ErrBusy), errors.Is(err, tcp.ErrUnanswered),
 		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return false
 	}

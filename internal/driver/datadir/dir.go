@@ -79,7 +79,8 @@ func Lock(path string) (*os.File, error) {
 		owner, _ := io.ReadAll(io.LimitReader(f, 32))
 		_ = f.Close()
 		if errors.Is(err, ErrInUse) {
-			return nil, fmt.Errorf("%w by process %s: end it, or choose another directory", err, cmp.Or(strings.TrimSpace(string(owner)), "unknown"))
+			return nil, fmt.Errorf("%w by process %s: end it, or choose another directory", err,
+				cmp.Or(strings.TrimSpace(string(owner)), "unknown"))
 		}
 		return nil, fmt.Errorf("cannot be locked: %w", err)
 	}
@@ -110,7 +111,8 @@ func (d *Dir) Take(id string, nonce uint64) (saved, former *membership.SavedVote
 	}
 	switch {
 	case err != nil:
-		return nil, nil, 0, fmt.Errorf("%w; remove the file %s to start without a vote", err, filepath.Join(d.path, stateFile))
+		return nil, nil, 0, fmt.Errorf("%w; remove the file %s to start without a vote", err,
+			filepath.Join(d.path, stateFile))
 	case saved != nil && saved.Self.Identity != id:
 		return nil, nil, 0, fmt.Errorf("it belongs to member %q, and this process is %q", saved.Self.Identity, id)
 	}

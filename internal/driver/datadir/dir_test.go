@@ -140,7 +140,8 @@ func writeLoose(t *testing.T, path string) {
 func TestBeginIsSaved(t *testing.T) {
 	d := openTestDir(t, t.TempDir())
 	self := membership.Member{Identity: "a", Address: "a:1", Incarnation: 3, Nonce: 5}
-	place := membership.NewSavedVote(self, membership.View{Number: 4, Slots: 1, Members: membership.MembersOf(self)}, membership.Decisions{})
+	place := membership.NewSavedVote(self, membership.View{Number: 4, Slots: 1, Members: membership.MembersOf(self)},
+		membership.Decisions{})
 	for _, nonce := range []uint64{7, 0} {
 		if err := d.Begin(place, nonce); err != nil {
 			t.Fatal(err)

@@ -43,7 +43,10 @@ type Detection struct {
 func NewDetection(c *Config) *Detection {
 	d := &Detection{
 		self: c.Self.Rank, group: c.Group, secrets: [][]byte{c.Secret}, silent: detect.NewTracker(),
-		connections: detect.NewConnections(detect.ConnectionsConfig{StartTimeout: c.StartTimeout, Listening: c.Listening, Dial: c.Dial}),
+		connections: detect.NewConnections(detect.ConnectionsConfig{
+			StartTimeout: c.StartTimeout, Listening: c.Listening,
+			Dial: c.Dial,
+		}),
 	}
 	d.detector = detect.All(append([]detect.Detector{d.connections, d.silent}, c.Detectors...)...)
 	if a, ok := d.detector.(detect.MemberAware); ok {
@@ -84,7 +87,9 @@ func (d *Detection) SetSecrets(secrets [][]byte) {
 }
 
 // Start begins to report, and to watch the members of a view at their addresses.
-func (d *Detection) Start(v *membership.View, address func(*membership.Member) string, report func(detect.Report)) error {
+func (d *Detection) Start(v *membership.View, address func(*membership.Member) string,
+	report func(detect.Report),
+) error {
 	if err := d.detector.Start(report); err != nil {
 		return fmt.Errorf("detector: %w", err)
 	}
@@ -101,7 +106,9 @@ func (d *Detection) Watch(v *membership.View, address func(*membership.Member) s
 func (d *Detection) Rest() { d.detector.Watch(detect.PeerList(nil)) }
 
 // Watcher returns what passes on the findings of the transport.
-func (d *Detection) Watcher(removed func(view uint64, holder *membership.Member), early func(peer protocol.Rank)) *Watcher {
+func (d *Detection) Watcher(removed func(view uint64, holder *membership.Member),
+	early func(peer protocol.Rank),
+) *Watcher {
 	return &Watcher{d.connections, removed, early}
 }
 

@@ -17,10 +17,16 @@ import (
 // Roster returns a view as a transport sees it, with the addresses where members are. It copies
 // nothing: there may be many members, and a transport has a few peers.
 func Roster(v *membership.View, address func(*membership.Member) string) transport.View {
-	return transport.View{Number: v.Number, Version: v.Version, Ranks: v.Slots, Member: func(r protocol.Rank) (transport.Member, bool) {
-		m, ok := v.Member(r)
-		return transport.Member{Rank: m.Rank, ID: m.Identity, Address: address(&m), Incarnation: m.Incarnation, Nonce: m.Nonce}, ok
-	}}
+	return transport.View{
+		Number: v.Number, Version: v.Version, Ranks: v.Slots,
+		Member: func(r protocol.Rank) (transport.Member, bool) {
+			m, ok := v.Member(r)
+			return transport.Member{
+				Rank: m.Rank, ID: m.Identity, Address: address(&m), Incarnation: m.Incarnation,
+				Nonce: m.Nonce,
+			}, ok
+		},
+	}
 }
 
 // distantProbeDelay is how long a member that loses its connection to another waits

@@ -139,7 +139,8 @@ func (l *entry) interrupted(ctx context.Context, waiting error) error {
 func (l *entry) logWaiting(waiting error) {
 	if waiting != nil && l.Expect > 0 && l.voter == nil && time.Since(l.logged) > logInterval {
 		l.logged = time.Now()
-		l.Client.Logger.Info("looking for the group, or for processes to begin it with", "group", l.Client.Group, "found", waiting)
+		l.Client.Logger.Info("looking for the group, or for processes to begin it with", "group", l.Client.Group,
+			"found", waiting)
 	}
 }
 
@@ -256,7 +257,8 @@ func (l *entry) ask(a *lifecycle.Ask) {
 		r.Err = l.Client.Believe(from, a.Request, r.Body)
 	}
 	if r.Err != nil {
-		r.Gone, r.Permanent, r.Final = errors.Is(r.Err, syscall.ECONNREFUSED), client.Permanent(r.Err), errors.Is(r.Err, client.ErrRefused)
+		r.Gone, r.Permanent, r.Final = errors.Is(r.Err, syscall.ECONNREFUSED), client.Permanent(r.Err),
+			errors.Is(r.Err, client.ErrRefused)
 	}
 	l.mu.Lock()
 	l.machine.Replied(l.now(), a.Token, r)

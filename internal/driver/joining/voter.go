@@ -42,7 +42,8 @@ type voter struct {
 // newVoter starts to vote, and to ask for a view that admits the candidate in the voter's place.
 func newVoter(l *entry, place *membership.SavedVote, candidate *membership.Member) (_ *voter, err error) {
 	t, c := &voter{entry: l, place: place}, l.Client
-	c.Logger.Info("started again: voting in the old place until a view admits this process", "group", c.Group, "rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
+	c.Logger.Info("started again: voting in the old place until a view admits this process", "group", c.Group,
+		"rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewRestartedVoter(member.RestartedVoterConfig{
 		Saved: place, Candidate: *candidate, Heartbeat: l.Heartbeat, OnView: t.install,
 		Save: func(state []byte, sync bool) { l.DataDir.SaveLater(state, sync, t.saved) },
@@ -67,8 +68,9 @@ func newVoter(l *entry, place *membership.SavedVote, candidate *membership.Membe
 	// The watcher does not handle exclusions: a process that refuses this one because of a later
 	// view may belong to another group of this name. Its introduction decides which.
 	t.node = node.New(node.Config{
-		Transport: t.transport, Protocol: t.machine, Watcher: &detection.Watcher{Connections: t.detector}, HandleRequest: t.handleRequest,
-		AfterStep: t.afterStep, Logger: c.Logger,
+		Transport: t.transport, Protocol: t.machine, Watcher: &detection.Watcher{Connections: t.detector},
+		HandleRequest: t.handleRequest,
+		AfterStep:     t.afterStep, Logger: c.Logger,
 	})
 	if err := t.detector.Start(t.report); err != nil {
 		return nil, err
@@ -83,7 +85,8 @@ func newVoter(l *entry, place *membership.SavedVote, candidate *membership.Membe
 // saved is called after each save of the vote, with its error.
 func (t *voter) saved(err error) {
 	if err != nil {
-		t.entry.Client.Logger.Warn("this process does not vote before its state is saved", "group", t.entry.Client.Group, "cause", err)
+		t.entry.Client.Logger.Warn("this process does not vote before its state is saved", "group", t.entry.Client.Group,
+			"cause", err)
 	}
 	_ = t.node.Do(func(now protocol.Time) { t.machine.Saved(now, err) })
 }

@@ -215,7 +215,12 @@ func TestDeadlines(t *testing.T) {
 		p := &tape{due: protocol.Never}
 		n := started(t, node.Config{Transport: p, Protocol: taped{p}, Program: program(func() {})})
 		began := time.Now()
-		for _, set := range [][]time.Duration{{time.Second}, {3 * time.Second}, {3 * time.Second, time.Second}, {time.Second, 3 * time.Second}} {
+		for _, set := range [][]time.Duration{
+			{time.Second},
+			{3 * time.Second},
+			{3 * time.Second, time.Second},
+			{time.Second, 3 * time.Second},
+		} {
 			var due protocol.Time
 			for _, d := range set {
 				_ = n.Do(func(now protocol.Time) {
@@ -248,7 +253,10 @@ func TestPolls(t *testing.T) {
 func TestBuffersAndClose(t *testing.T) {
 	p := &tape{due: protocol.Never}
 	var log bytes.Buffer
-	n := started(t, node.Config{Transport: p, Protocol: buffering{taped{p}}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	n := started(t, node.Config{
+		Transport: p, Protocol: buffering{taped{p}},
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	if _, answers := p.Handler.(transport.RequestHandler); answers {
 		t.Error("it answers requests without a handler")
 	}

@@ -111,7 +111,10 @@ func New(c Config) *Node {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{config: c, start: time.Now(), armed: protocol.Never, idle: map[protocol.Rank]bool{}, traffic: traffic{peers: map[protocol.Rank]*Peer{}}}
+	n := &Node{
+		config: c, start: time.Now(), armed: protocol.Never, idle: map[protocol.Rank]bool{},
+		traffic: traffic{peers: map[protocol.Rank]*Peer{}},
+	}
 	n.buffers, _ = c.Protocol.(BufferProvider)
 	n.corker, _ = c.Transport.(transport.Corker)
 	n.vectors, _ = c.Transport.(transport.VectorSender)

@@ -132,13 +132,17 @@ func TestTraffic(t *testing.T) {
 		send(t, nodes[0], protocols[0], "ping")
 		synctest.Wait()
 		look := func(of int) (p node.Peer, total node.Traffic) {
-			if err := nodes[of].Do(func(protocol.Time) { p, total = nodes[of].Peer(protocol.Rank(1-of)), nodes[of].Traffic() }); err != nil {
+			if err := nodes[of].Do(func(protocol.Time) {
+				p, total = nodes[of].Peer(protocol.Rank(1-of)),
+					nodes[of].Traffic()
+			}); err != nil {
 				t.Fatal(err)
 			}
 			return p, total
 		}
 		ping := node.Traffic{FramesReceived: 1, BytesReceived: 4}
-		if p, total := look(1); p.Traffic != ping || total != ping || !p.Connected || p.Heard != protocol.Time(time.Second)+1 {
+		if p, total := look(1); p.Traffic != ping || total != ping || !p.Connected ||
+			p.Heard != protocol.Time(time.Second)+1 {
 			t.Errorf("%+v, %+v", p, total)
 		}
 		testutil.Advance(2 * time.Second)

@@ -131,7 +131,10 @@ func (r *Rounds) ask(from protocol.Rank, number uint64) {
 // answer is what this member says in a round.
 func (r *Rounds) answer() freshness.Answer {
 	s := r.config.Stream
-	a := freshness.Answer{View: r.config.View().Number, Changing: s.Frozen() || s.Unsent(), Positions: make(map[freshness.Stream]uint64)}
+	a := freshness.Answer{
+		View: r.config.View().Number, Changing: s.Frozen() || s.Unsent(),
+		Positions: make(map[freshness.Stream]uint64),
+	}
 	for _, p := range s.Known() {
 		a.Positions[freshness.Stream{Rank: p.Rank, Incarnation: p.Incarnation}] = p.Next
 	}

@@ -18,7 +18,8 @@ func TestCandidateBecomesMember(t *testing.T) {
 	for _, secret := range [][]byte{nil, secret} {
 		checkGoroutines(t)
 		listeners, addresses := listen(t, 2)
-		c, err := NewCandidate(Config{Group: "test", Listener: listeners[1], Secret: secret}, func(_ transport.Client, b []byte) []byte { return append([]byte("re: "), b...) })
+		c, err := NewCandidate(Config{Group: "test", Listener: listeners[1], Secret: secret},
+			func(_ transport.Client, b []byte) []byte { return append([]byte("re: "), b...) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,7 +27,8 @@ func TestCandidateBecomesMember(t *testing.T) {
 		if err != nil || string(reply) != "re: you?" {
 			t.Fatalf("%q, %v", reply, err)
 		}
-		if _, err := Request(t.Context(), Config{Group: "other", Secret: secret}, addresses[1], nil); !errors.Is(err, ErrHello) {
+		if _, err := Request(t.Context(), Config{Group: "other", Secret: secret}, addresses[1], nil); !errors.Is(err,
+			ErrHello) {
 			t.Errorf("another group: %v", err)
 		}
 		eventually(t, "no visit", func() bool { return c.gate.Stats().Visits == 0 })
@@ -37,7 +39,8 @@ func TestCandidateBecomesMember(t *testing.T) {
 		eventually(t, "early frame", func() bool { return len(m1.received(0)) == 1 })
 		mustSend(t, m1, 0, []byte("late"))
 		eventually(t, "late frame", func() bool { return len(m0.received(1)) == 1 })
-		if _, err := Request(t.Context(), Config{Group: "test", Secret: secret}, addresses[1], nil); !errors.Is(err, ErrUnsupported) {
+		if _, err := Request(t.Context(), Config{Group: "test", Secret: secret}, addresses[1], nil); !errors.Is(err,
+			ErrUnsupported) {
 			t.Errorf("the candidate still answers: %v", err)
 		}
 		_ = m0.Close()
@@ -50,7 +53,8 @@ func TestCandidateVerifiesCallers(t *testing.T) {
 	checkGoroutines(t)
 	listeners, addresses := listen(t, 1)
 	refuses := func(Claim) error { return errors.New("not this one") }
-	c, err := NewCandidate(Config{Group: "test", Listener: listeners[0], Verify: refuses}, func(_ transport.Client, b []byte) []byte { return b })
+	c, err := NewCandidate(Config{Group: "test", Listener: listeners[0], Verify: refuses},
+		func(_ transport.Client, b []byte) []byte { return b })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,8 @@ func TestCandidateVerifiesCallers(t *testing.T) {
 func TestCandidateCloses(t *testing.T) {
 	checkGoroutines(t)
 	listeners, addresses := listen(t, 2)
-	c, err := NewCandidate(Config{Group: "test", Listener: listeners[1]}, func(_ transport.Client, b []byte) []byte { return b })
+	c, err := NewCandidate(Config{Group: "test", Listener: listeners[1]},
+		func(_ transport.Client, b []byte) []byte { return b })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -197,7 +197,8 @@ func (c *Config) checkLimits() error {
 	case c.MaxFrame < 0 || int64(c.MaxFrame) > math.MaxInt32:
 		return fmt.Errorf("MaxFrame %d: choose 1 to %d", c.MaxFrame, math.MaxInt32)
 	case c.QueueBytes < wire.HeaderSize+c.MaxFrame:
-		return fmt.Errorf("QueueBytes %d: a frame of MaxFrame must fit, choose at least %d", c.QueueBytes, wire.HeaderSize+c.MaxFrame)
+		return fmt.Errorf("QueueBytes %d: a frame of MaxFrame must fit, choose at least %d", c.QueueBytes,
+			wire.HeaderSize+c.MaxFrame)
 	case c.SharedBytes < 0:
 		return fmt.Errorf("SharedBytes %d is negative", c.SharedBytes)
 	case min(c.DialTimeout, c.HandshakeTimeout, c.RequestTimeout, c.BackoffMin, c.UserTimeout, c.IdleTimeout) < 0:

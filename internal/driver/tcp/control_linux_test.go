@@ -121,7 +121,10 @@ func TestSystemKnowsTheUserTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got int
-		if failed := raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpUserTimeout) }); failed != nil || err != nil || got != 1234 {
+		if failed := raw.Control(func(fd uintptr) {
+			got, err = syscall.GetsockoptInt(int(fd), syscall.IPPROTO_TCP,
+				tcpUserTimeout)
+		}); failed != nil || err != nil || got != 1234 {
 			t.Errorf("rank %d: %d ms, %v, %v", i, got, failed, err)
 		}
 	}

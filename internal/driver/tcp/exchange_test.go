@@ -107,7 +107,8 @@ func TestManySendersOneOrderEach(t *testing.T) {
 		next[s]++
 	}
 	a, b := m[0].Stats(), m[1].Stats()
-	if a.FramesSent != senders*each || b.FramesReceived != senders*each || a.BytesSent != b.BytesReceived || a.Dials != 1 || b.Accepted != 1 {
+	if a.FramesSent != senders*each || b.FramesReceived != senders*each || a.BytesSent != b.BytesReceived ||
+		a.Dials != 1 || b.Accepted != 1 {
 		t.Errorf("counted %+v and %+v", a, b)
 	}
 }

@@ -30,7 +30,8 @@ func TestPeerIsKilledAndComesBack(t *testing.T) {
 	m[1].kill()
 	eventually(t, "down", func() bool { return m[0].story(1) == "up 2, down" })
 	var peer *PeerError
-	if cause := m[0].lastCause(1); !errors.As(cause, &peer) || peer.Peer != 1 || !strings.Contains(cause.Error(), "rank 1") {
+	if cause := m[0].lastCause(1); !errors.As(cause, &peer) || peer.Peer != 1 ||
+		!strings.Contains(cause.Error(), "rank 1") {
 		t.Errorf("down because of %v", cause)
 	}
 	if err := m[0].Send(1, nil); !errors.Is(err, transport.ErrDown) {
@@ -46,7 +47,10 @@ func TestPeerIsKilledAndComesBack(t *testing.T) {
 	connect(t, m[0], m[2]) // Nobody else is concerned.
 
 	back := restart(t, m[1], 20)
-	eventually(t, "a connection", func() bool { return m[0].Send(1, []byte("back")) == nil && m[0].Stats().Connections == 2 })
+	eventually(t, "a connection", func() bool {
+		return m[0].Send(1, []byte("back")) == nil &&
+			m[0].Stats().Connections == 2
+	})
 	eventually(t, "a frame", func() bool { return len(back.received(0)) > 0 && m[0].story(1) != "" })
 	eventually(t, "up again", func() bool { return strings.HasSuffix(m[0].story(1), "down, up 20") })
 	connect(t, back, m[0])

@@ -139,7 +139,10 @@ func (s *handshakeConn) promote(p *peer) *conn {
 	s.promoted = true
 	_ = s.SetDeadline(time.Time{})
 	s.in.SetLimit(p.t.cfg.MaxFrame)
-	c := &conn{peer: p, raw: s.Conn, stream: s.stream, in: s.in, certificates: s.certificates, notified: make(chan struct{})}
+	c := &conn{
+		peer: p, raw: s.Conn, stream: s.stream, in: s.in, certificates: s.certificates,
+		notified: make(chan struct{}),
+	}
 	s.rawConn = newRawConn(s.Conn)
 	if p.t.cfg.TLS == nil {
 		c.rawConn = s.rawConn
@@ -167,7 +170,10 @@ func (t *Transport) hello(to protocol.Rank, attempt uint64) wire.Hello {
 }
 
 func (t *Transport) self(to protocol.Rank) wire.Hello {
-	h := wire.Hello{Group: t.cfg.Group, From: t.cfg.Rank, To: to, Incarnation: t.incarnation, Process: t.cfg.Nonce, Features: t.cfg.features()}
+	h := wire.Hello{
+		Group: t.cfg.Group, From: t.cfg.Rank, To: to, Incarnation: t.incarnation, Process: t.cfg.Nonce,
+		Features: t.cfg.features(),
+	}
 	if !t.cfg.Open {
 		h.Size = uint32(len(t.cfg.Addresses))
 	}
@@ -186,7 +192,8 @@ func (t *Transport) check(theirs *wire.Hello, from protocol.Rank) error {
 func worthAnswer(err error) bool {
 	var version *wire.VersionError
 	var hello *wire.HelloError
-	return errors.As(err, &version) || errors.As(err, &hello) && hello.Field != "magic" || errors.As(err, new(*RefusedError))
+	return errors.As(err, &version) || errors.As(err, &hello) && hello.Field != "magic" ||
+		errors.As(err, new(*RefusedError))
 }
 
 // statusOf returns the status that the sender of a bad Hello receives.

@@ -63,7 +63,8 @@ func TestIdleCloseLosesNothing(t *testing.T) {
 				sending.Go(func() {
 					pause := time.Tick(4 * time.Millisecond)
 					for n := range frames {
-						if !testutil.Within(time.Minute, func() bool { return m[i].Send(protocol.Rank(1-i), fmt.Append(nil, n)) == nil }) {
+						if !testutil.Within(time.Minute,
+							func() bool { return m[i].Send(protocol.Rank(1-i), fmt.Append(nil, n)) == nil }) {
 							t.Error("cannot send")
 							return
 						}

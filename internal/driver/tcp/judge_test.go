@@ -20,11 +20,23 @@ func TestJudgments(t *testing.T) {
 		theirs wire.Hello
 		want   wire.Status
 	}{
-		"no views":                       {0, nil, wire.Hello{Incarnation: 9}, wire.Accepted},
-		"no views, another":              {0, &transport.Member{Incarnation: 3}, wire.Hello{Incarnation: 9}, wire.Accepted},
-		"the member":                     {5, &transport.Member{Incarnation: 3, Nonce: 7}, wire.Hello{Incarnation: 3, Process: 7}, wire.Accepted},
-		"the member, not yet known":      {5, &transport.Member{Incarnation: 3}, wire.Hello{Incarnation: 3, Process: 7}, wire.Accepted},
-		"another of its incarnation":     {5, &transport.Member{Incarnation: 3, Nonce: 7}, wire.Hello{Incarnation: 3, Process: 8}, wire.Taken},
+		"no views":          {0, nil, wire.Hello{Incarnation: 9}, wire.Accepted},
+		"no views, another": {0, &transport.Member{Incarnation: 3}, wire.Hello{Incarnation: 9}, wire.Accepted},
+		"the member": {
+			5, &transport.Member{Incarnation: 3, Nonce: 7},
+			wire.Hello{Incarnation: 3, Process: 7},
+			wire.Accepted,
+		},
+		"the member, not yet known": {
+			5, &transport.Member{Incarnation: 3},
+			wire.Hello{Incarnation: 3, Process: 7},
+			wire.Accepted,
+		},
+		"another of its incarnation": {
+			5, &transport.Member{Incarnation: 3, Nonce: 7},
+			wire.Hello{Incarnation: 3, Process: 8},
+			wire.Taken,
+		},
 		"a former one":                   {5, &transport.Member{Incarnation: 3}, wire.Hello{Incarnation: 2}, wire.Removed},
 		"one since, which has gone":      {5, &transport.Member{Incarnation: 3}, wire.Hello{Incarnation: 4}, wire.Removed},
 		"of this view, and not in it":    {5, nil, wire.Hello{Incarnation: 5}, wire.Removed},
@@ -147,7 +159,10 @@ func TestRoomForHandshakes(t *testing.T) {
 	four := Config{Addresses: make([]string, 4)}
 	open := four
 	open.Open = true
-	for want, tr := range map[int]*Transport{24: {cfg: four, handler: newRecorder()}, 24 + maxClients: {cfg: open, handler: newRecorder()}} {
+	for want, tr := range map[int]*Transport{
+		24:              {cfg: four, handler: newRecorder()},
+		24 + maxClients: {cfg: open, handler: newRecorder()},
+	} {
 		if got := tr.maxHandshakes(); got != want {
 			t.Errorf("%d, want %d", got, want)
 		}

@@ -26,7 +26,10 @@ import (
 func TestErrorsSayWhatToChoose(t *testing.T) {
 	for want, c := range map[string]Config{
 		"choose 0 to 1": {Addresses: make([]string, 2), Rank: 2},
-		fmt.Sprint("choose at least ", wire.HeaderSize+100): {Addresses: []string{"127.0.0.1:0"}, MaxFrame: 100, QueueBytes: 99},
+		fmt.Sprint("choose at least ", wire.HeaderSize+100): {
+			Addresses: []string{"127.0.0.1:0"}, MaxFrame: 100,
+			QueueBytes: 99,
+		},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
@@ -78,16 +81,32 @@ func TestSettingsAtTheirBounds(t *testing.T) {
 	check("a smaller one", false, func(c *Config) { c.MaxFrame, c.QueueBytes = 100, wire.HeaderSize+99 })
 	check("SharedBytes -1", false, func(c *Config) { c.SharedBytes = -1 })
 	check("one backoff", true, func(c *Config) { c.BackoffMin, c.BackoffMax = time.Second, time.Second })
-	check("backoffs the wrong way round", false, func(c *Config) { c.BackoffMin, c.BackoffMax = time.Second, time.Second-1 })
+	check("backoffs the wrong way round", false, func(c *Config) {
+		c.BackoffMin, c.BackoffMax = time.Second,
+			time.Second-1
+	})
 	check("the last rank", true, func(c *Config) { c.Rank = 1 })
-	check("the last rank of an open group", true, func(c *Config) { c.Open, c.Rank, c.Listener = true, MaxRanks-1, &net.TCPListener{} })
-	check("as many addresses as ranks", true, func(c *Config) { c.Open, c.Addresses = true, slices.Repeat([]string{"a:1"}, MaxRanks) })
-	check("one too many", false, func(c *Config) { c.Open, c.Addresses = true, slices.Repeat([]string{"a:1"}, MaxRanks+1) })
-	check("an open group without addresses", true, func(c *Config) { c.Open, c.Addresses, c.Listener = true, nil, &net.TCPListener{} })
+	check("the last rank of an open group", true, func(c *Config) {
+		c.Open, c.Rank, c.Listener = true, MaxRanks-1,
+			&net.TCPListener{}
+	})
+	check("as many addresses as ranks", true, func(c *Config) {
+		c.Open, c.Addresses = true,
+			slices.Repeat([]string{"a:1"}, MaxRanks)
+	})
+	check("one too many", false, func(c *Config) {
+		c.Open, c.Addresses = true,
+			slices.Repeat([]string{"a:1"}, MaxRanks+1)
+	})
+	check("an open group without addresses", true, func(c *Config) {
+		c.Open, c.Addresses, c.Listener = true, nil,
+			&net.TCPListener{}
+	})
 	check("nowhere, with a listener", true, func(c *Config) { c.Addresses[0], c.Listener = "", &net.TCPListener{} })
 
 	set := Config{DialTimeout: 3, Incarnation: 4, Nonce: 5, MaxFrame: 6, QueueBytes: 100}
-	if c, err := set.complete(); err != nil || c.DialTimeout != 3 || c.Incarnation != 4 || c.Nonce != 5 || c.MaxFrame != 6 || c.QueueBytes != 100 {
+	if c, err := set.complete(); err != nil || c.DialTimeout != 3 || c.Incarnation != 4 || c.Nonce != 5 ||
+		c.MaxFrame != 6 || c.QueueBytes != 100 {
 		t.Errorf("what was set became %+v, %v", c, err)
 	}
 	c, err := Config{MaxFrame: 2 << 20}.complete()
@@ -108,7 +127,10 @@ func TestQueueLikeAList(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "what") {
 			case 0, 1:
-				f := frame{make([]byte, rapid.IntRange(0, 30).Draw(t, "head")), bytes.Repeat([]byte{byte(len(want))}, rapid.IntRange(0, 250).Draw(t, "body"))}
+				f := frame{
+					make([]byte, rapid.IntRange(0, 30).Draw(t, "head")),
+					bytes.Repeat([]byte{byte(len(want))}, rapid.IntRange(0, 250).Draw(t, "body")),
+				}
 				before := q.waiting()
 				fits := before == 0 || before+wire.HeaderSize+f.size() <= limit
 				if q.push(&f, limit) != fits {
@@ -238,7 +260,8 @@ func TestLocalErrors(t *testing.T) {
 func TestLevelsOfRefusals(t *testing.T) {
 	for err, level := range map[error]slog.Level{
 		refused(wire.Duplicate): slog.LevelDebug, refused(wire.Stale): slog.LevelDebug, refused(wire.Early): slog.LevelDebug,
-		&formerError{1, 2}: slog.LevelInfo, refused(wire.OtherGroup): slog.LevelInfo, refused(wire.WrongSecret): slog.LevelInfo,
+		&formerError{1, 2}: slog.LevelInfo, refused(wire.OtherGroup): slog.LevelInfo,
+		refused(wire.WrongSecret): slog.LevelInfo,
 	} {
 		if got := refusalLevel(err); got != level {
 			t.Errorf("%v: %v", err, got)
@@ -249,7 +272,10 @@ func TestLevelsOfRefusals(t *testing.T) {
 // What Send does not take is counted by its cause.
 func TestDropsAreCountedByCause(t *testing.T) {
 	var c counters
-	for i, err := range []error{transport.ErrFull, transport.ErrDown, transport.ErrDown, transport.ErrClosed, transport.ErrClosed, transport.ErrClosed} {
+	for i, err := range []error{
+		transport.ErrFull, transport.ErrDown, transport.ErrDown, transport.ErrClosed,
+		transport.ErrClosed, transport.ErrClosed,
+	} {
 		c.dropped(fmt.Errorf("frame %d: %w", i, err))
 	}
 	if got := [...]uint64{c.droppedFull.Load(), c.droppedDown.Load(), c.droppedOther.Load()}; got != [...]uint64{1, 2, 3} {
@@ -400,7 +426,10 @@ func TestPace(t *testing.T) {
 // Members share no more memory than they may: a quarter of what is left for each connection, in
 // two rings.
 func TestSharedBytesAtTheirBounds(t *testing.T) {
-	for bytes, want := range map[int]int{8*minRing - 1: 0, 8 * minRing: minRing, 16*minRing - 1: minRing, 8 * maxRing: maxRing, 64 * maxRing: maxRing} {
+	for bytes, want := range map[int]int{
+		8*minRing - 1: 0, 8 * minRing: minRing, 16*minRing - 1: minRing,
+		8 * maxRing: maxRing, 64 * maxRing: maxRing,
+	} {
 		m := &Transport{cfg: Config{SharedBytes: bytes}}
 		if got := m.ringSize(); got != want {
 			t.Errorf("of %d bytes: rings of %d, want %d", bytes, got, want)
@@ -447,14 +476,18 @@ func (c addressedConn) RemoteAddr() net.Addr { return c.remote }
 // A known process that has connected anew is none that this member has yet to hear of: when its
 // address changes, its connection is closed.
 func TestReconnectedPeerIsNoNewcomer(t *testing.T) {
-	a, b := startOpen(t, 0, 1, Config{}), startOpen(t, 7, 2, Config{BackoffMin: time.Millisecond, BackoffMax: time.Millisecond})
+	a, b := startOpen(t, 0, 1, Config{}),
+		startOpen(t, 7, 2, Config{BackoffMin: time.Millisecond, BackoffMax: time.Millisecond})
 	a.SetPeer(7, b.address())
 	connect(t, a, b)
 	b.SetPeer(0, a.address())
 	b.peer(0).mu.Lock()
 	b.peer(0).detach(b.peer(0).conn, io.EOF)
 	b.peer(0).mu.Unlock()
-	eventually(t, "a new connection", func() bool { return b.Send(0, []byte("again")) == nil && strings.HasSuffix(a.story(7), "down, up 2") })
+	eventually(t, "a new connection", func() bool {
+		return b.Send(0, []byte("again")) == nil &&
+			strings.HasSuffix(a.story(7), "down, up 2")
+	})
 	a.SetPeer(7, "127.0.0.1:1")
 	expectStory(t, a, 7, "up 2, down, up 2, down")
 }
@@ -502,7 +535,8 @@ func TestHostThatComesTooOften(t *testing.T) {
 // A candidate ends the connection of a client that it has answered, and of one that it refuses.
 func TestCandidateEndsItsConnections(t *testing.T) {
 	listeners, _ := listen(t, 1)
-	c, err := NewCandidate(Config{Group: "test", Listener: listeners[0]}, func(_ transport.Client, b []byte) []byte { return b })
+	c, err := NewCandidate(Config{Group: "test", Listener: listeners[0]},
+		func(_ transport.Client, b []byte) []byte { return b })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,8 @@ func TestRequestsThatAreNeverAnswered(t *testing.T) {
 		t.Errorf("the member's time is over: %v", err)
 	}
 	patient := startWithRequests(t, Config{}, door.handle)
-	if _, err := ask(t, patient, Config{RequestTimeout: 50 * time.Millisecond}, nil); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := ask(t, patient, Config{RequestTimeout: 50 * time.Millisecond}, nil); !errors.Is(err,
+		os.ErrDeadlineExceeded) {
 		t.Errorf("the client's time is over: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -260,7 +261,8 @@ func TestClientWithAnotherCertificateIsTold(t *testing.T) {
 // A reply that is longer than a frame may be is not sent, and the operator learns why.
 func TestReplyThatIsTooLongIsLogged(t *testing.T) {
 	var log testutil.LogBuffer
-	m := startWithRequests(t, Config{MaxFrame: 100, Logger: log.Logger()}, func(_ []byte, answer func([]byte)) { answer(make([]byte, 101)) })
+	m := startWithRequests(t, Config{MaxFrame: 100, Logger: log.Logger()},
+		func(_ []byte, answer func([]byte)) { answer(make([]byte, 101)) })
 	if answer, err := ask(t, m, Config{}, nil); !errors.Is(err, ErrUnanswered) {
 		t.Errorf("answer of %d bytes, %v", len(answer), err)
 	}
@@ -269,7 +271,8 @@ func TestReplyThatIsTooLongIsLogged(t *testing.T) {
 
 func TestClientsThatMisbehave(t *testing.T) {
 	var asked atomic.Int32
-	m := startWithRequests(t, Config{HandshakeTimeout: 200 * time.Millisecond}, func([]byte, func([]byte)) { asked.Add(1) })
+	m := startWithRequests(t, Config{HandshakeTimeout: 200 * time.Millisecond},
+		func([]byte, func([]byte)) { asked.Add(1) })
 	client := wire.Hello{From: protocol.NoRank, To: protocol.NoRank}
 	for name, then := range map[string][]byte{
 		"request too long": {0, 0, 16, 1},

@@ -14,7 +14,8 @@ func newRing(size int, wakeConsumer, wakeProducer func()) (*producer, *consumer,
 	words := make([]uint64, (ringHead+size)/8+cacheLine)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 	head, data := b[:ringHead], b[ringHead:ringHead+size:ringHead+size]
-	return &producer{ring: makeRing(head, data, wakeConsumer)}, &consumer{ring: makeRing(head, data, wakeProducer)}, b[:ringHead+size]
+	return &producer{ring: makeRing(head, data, wakeConsumer)}, &consumer{ring: makeRing(head, data, wakeProducer)},
+		b[:ringHead+size]
 }
 
 // Two goroutines that sleep whenever they can move a stream through a ring. A lost

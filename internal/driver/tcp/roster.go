@@ -265,7 +265,8 @@ func (e *notMemberError) Error() string {
 	if e.removal.ID == "" {
 		return fmt.Sprintf("incarnation %d of this rank is not in view %d", e.theirs, e.removal.View)
 	}
-	return fmt.Sprintf("incarnation %d of this rank is over: %q at %s has it, since view %d", e.theirs, e.removal.ID, e.removal.Address, e.removal.Incarnation)
+	return fmt.Sprintf("incarnation %d of this rank is over: %q at %s has it, since view %d", e.theirs, e.removal.ID,
+		e.removal.Address, e.removal.Incarnation)
 }
 
 // Unwrap returns the status that the process receives.

@@ -24,7 +24,8 @@ type process struct {
 func startProcess(t *testing.T, p process, at int, n *places, view uint64, members ...process) *member {
 	t.Helper()
 	tr, err := New(Config{
-		Group: "test", Rank: p.rank, Open: true, Listener: n.listeners[at], Incarnation: p.incarnation, Nonce: p.nonce, Secret: n.secret,
+		Group: "test", Rank: p.rank, Open: true, Listener: n.listeners[at], Incarnation: p.incarnation, Nonce: p.nonce,
+		Secret:     n.secret,
 		BackoffMin: time.Millisecond, BackoffMax: 10 * time.Millisecond,
 	})
 	if err != nil {
@@ -75,7 +76,10 @@ func (n *places) view(number uint64, members ...process) transport.View {
 			return transport.Member{}, false
 		}
 		m := members[i]
-		return transport.Member{Rank: m.rank, ID: "id", Address: n.addresses[m.rank], Incarnation: m.incarnation, Nonce: m.nonce}, true
+		return transport.Member{
+			Rank: m.rank, ID: "id", Address: n.addresses[m.rank], Incarnation: m.incarnation,
+			Nonce: m.nonce,
+		}, true
 	}}
 }
 
@@ -111,7 +115,8 @@ func testRemovedProcess(t *testing.T, secret []byte) {
 		p := startProcess(t, old, 2, n, old.incarnation, a, old)
 		var removed *transport.RemovedError
 		sendUntil(t, p, 0, name+" is told", func() bool { return errors.As(p.lastCause(0), &removed) })
-		if removed.View != 9 || name == "former" && (removed.Holder == nil || removed.Holder.Address != n.addresses[1] || removed.Holder.Incarnation != 9) {
+		if removed.View != 9 || name == "former" && (removed.Holder == nil || removed.Holder.Address != n.addresses[1] ||
+			removed.Holder.Incarnation != 9) {
 			t.Errorf("%s: %+v", name, removed)
 		}
 		_ = p.Close()

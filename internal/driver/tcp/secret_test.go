@@ -79,7 +79,8 @@ func TestRequestNeedsSecret(t *testing.T) {
 		t.Fatalf("%q, %v", reply, err)
 	}
 	for _, other := range [][]byte{nil, []byte("another secret")} {
-		if _, err := Request(t.Context(), Config{Group: "test", Secret: other}, address, []byte("please")); !errors.Is(err, ErrSecret) {
+		if _, err := Request(t.Context(), Config{Group: "test", Secret: other}, address, []byte("please")); !errors.Is(err,
+			ErrSecret) {
 			t.Errorf("secret %q: %v", other, err)
 		}
 	}
@@ -115,7 +116,10 @@ func TestRecordedHandshakeOpensNothing(t *testing.T) {
 		_, _ = io.Copy(out, io.TeeReader(in, &recorded))
 	}()
 	m1 := start(t, Config{Addresses: addresses, Rank: 1, Listener: listeners[1], Secret: secret})
-	m0 := start(t, Config{Addresses: []string{addresses[0], proxy.Addr().String()}, Listener: listeners[0], Secret: secret})
+	m0 := start(t, Config{
+		Addresses: []string{addresses[0], proxy.Addr().String()}, Listener: listeners[0],
+		Secret: secret,
+	})
 	mustSend(t, m0, 1, []byte("once"))
 	eventually(t, "frame", func() bool { return len(m1.received(0)) == 1 })
 	_ = m0.Close()

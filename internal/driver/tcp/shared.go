@@ -53,7 +53,10 @@ type shared struct {
 
 // newShared returns the rings in memory; first tells the side that has made it.
 func newShared(m *memory, first bool, c *conn, unmap func(*memory)) *shared {
-	s := &shared{memory: m, unmap: unmap, doorbell: c.doorbell, lock: &c.polls, timeout: c.peer.t.cfg.UserTimeout, space: make(chan struct{}, 1)}
+	s := &shared{
+		memory: m, unmap: unmap, doorbell: c.doorbell, lock: &c.polls, timeout: c.peer.t.cfg.UserTimeout,
+		space: make(chan struct{}, 1),
+	}
 	s.users.Store(1)
 	half := (len(m.bytes) - sharedHead) / 2
 	one := makeRing(m.bytes[ringsAt:], m.bytes[sharedHead:][:half:half], s.ring)

@@ -125,13 +125,19 @@ func TestOneSideSharesMemory(t *testing.T) {
 
 // Members that may not share memory use the socket, and lose nothing.
 func TestSharedMemoryIsDeclined(t *testing.T) {
-	for name, limits := range map[string][2]int{"one side off": {testShared, 0}, "offerer's limit": {100 << 10, testShared}, "other's limit": {testShared, 100 << 10}, "in one process": {testShared, testShared}} {
+	for name, limits := range map[string][2]int{"one side off": {testShared, 0}, "offerer's limit": {
+		100 << 10,
+		testShared,
+	}, "other's limit": {testShared, 100 << 10}, "in one process": {testShared, testShared}} {
 		t.Run(name, func(t *testing.T) {
 			checkGoroutines(t)
 			listeners, addresses := listen(t, 2)
 			m := make([]*member, 2)
 			for i := range m {
-				m[i] = start(t, Config{Rank: protocol.Rank(i), Addresses: addresses, Listener: listeners[i], SharedBytes: limits[i], shareInside: name != "in one process"})
+				m[i] = start(t, Config{
+					Rank: protocol.Rank(i), Addresses: addresses, Listener: listeners[i], SharedBytes: limits[i],
+					shareInside: name != "in one process",
+				})
 			}
 			connect(t, m[0], m[1])
 			connect(t, m[1], m[0])

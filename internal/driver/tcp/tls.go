@@ -92,7 +92,9 @@ func acceptTLS(ctx context.Context, raw net.Conn, cfg *tls.Config) (*tls.Conn, e
 // dialTLS does the client's side of a TLS handshake. The chain of the other side must
 // lead to a current authority. Its names must include the host that was dialed, or
 // what verify asks for.
-func dialTLS(ctx context.Context, raw net.Conn, cfg *tls.Config, to Claim, verify func(Claim) error) (*tls.Conn, error) {
+func dialTLS(ctx context.Context, raw net.Conn, cfg *tls.Config, to Claim,
+	verify func(Claim) error,
+) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(to.Address)
 	if err != nil {
 		return nil, err

@@ -275,10 +275,17 @@ func TestCertificatesOfAnIntermediateAuthority(t *testing.T) {
 	middle, middleKey := sign("middle", &x509.Certificate{IsCA: true, KeyUsage: x509.KeyUsageCertSign}, root, rootKey)
 	leaf, key := sign("leaf", &x509.Certificate{
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage:    x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{
+			x509.ExtKeyUsageClientAuth,
+			x509.ExtKeyUsageServerAuth,
+		},
 	}, middle, middleKey)
 	roots := x509.NewCertPool()
 	roots.AddCert(root)
-	m := startGroup(t, 2, Config{TLS: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw, middle.Raw}, PrivateKey: key}}}})
+	m := startGroup(t, 2,
+		Config{TLS: &tls.Config{
+			RootCAs:      roots,
+			Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw, middle.Raw}, PrivateKey: key}},
+		}})
 	connect(t, m[0], m[1])
 }

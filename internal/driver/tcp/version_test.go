@@ -61,7 +61,8 @@ func TestDialInTheVersionOfTheView(t *testing.T) {
 	for _, version := range []uint16{0, wire.MinVersion, wire.Version} {
 		checkGoroutines(t)
 		listeners, addresses := listen(t, 2)
-		m := startWith(t, Config{Open: true, Addresses: addresses, Listener: listeners[0]}, func(r *recorder) transport.Handler { return r })
+		m := startWith(t, Config{Open: true, Addresses: addresses, Listener: listeners[0]},
+			func(r *recorder) transport.Handler { return r })
 		m.SetView(transport.View{Number: 1, Version: version, Member: func(r protocol.Rank) (transport.Member, bool) {
 			return transport.Member{Rank: r, Address: addresses[r], Incarnation: 1, Nonce: 1}, true
 		}})

@@ -21,11 +21,15 @@ var anyContact = rapid.Custom(func(t *rapid.T) Contact {
 // What a process says of itself survives the wire, and a part of it is refused, or is the part
 // without a view.
 func TestIntroductionsSurviveTheWire(t *testing.T) {
-	view := membership.View{Number: 3, Slots: 2, Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1})}
+	view := membership.View{
+		Number: 3, Slots: 2,
+		Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1}),
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		i := &Introduction{
 			Contact: anyContact.Draw(t, "contact"), Role: Role(rapid.IntRange(0, int(Member)).Draw(t, "role")),
-			Marks: rapid.SliceOfN(rapid.Uint64(), 0, 3).Draw(t, "marks"), Others: rapid.SliceOfN(anyContact, 0, 3).Draw(t, "others"),
+			Marks: rapid.SliceOfN(rapid.Uint64(), 0, 3).Draw(t, "marks"), Others: rapid.SliceOfN(anyContact, 0, 3).Draw(t,
+				"others"),
 		}
 		whole := len(i.Encode(nil))
 		if rapid.Bool().Draw(t, "view") {

@@ -18,23 +18,35 @@ import (
 // renamed, frames may not change.
 
 func goldenRequests() map[string]Request {
-	joiner := membership.Member{Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788, Version: 5}
-	candidate := founding.Candidate{ID: joiner.Identity, Address: joiner.Address, Domain: joiner.Domain, Nonce: joiner.Nonce, Version: 5}
+	joiner := membership.Member{
+		Identity: "hedge-7", Address: "10.0.0.7:7000", Domain: "rack 3", Nonce: 0x1122334455667788,
+		Version: 5,
+	}
+	candidate := founding.Candidate{
+		ID: joiner.Identity, Address: joiner.Address, Domain: joiner.Domain,
+		Nonce: joiner.Nonce, Version: 5,
+	}
 	return map[string]Request{
-		"view-query":            View{},
-		"join-request zero":     Join{},
-		"join-request":          Join{joiner, false},
-		"join-request large":    Join{membership.Member{Identity: "é", Nonce: math.MaxUint64}, true},
-		"progress-query":        Progress{},
-		"confirm-request":       Confirm{joiner},
-		"founding-request":      Founding{founding.Request{From: candidate, Expect: 3, Promise: 9, Term: 1 << 40, Group: "10.0.0.1:7000"}},
+		"view-query":         View{},
+		"join-request zero":  Join{},
+		"join-request":       Join{joiner, false},
+		"join-request large": Join{membership.Member{Identity: "é", Nonce: math.MaxUint64}, true},
+		"progress-query":     Progress{},
+		"confirm-request":    Confirm{joiner},
+		"founding-request": Founding{founding.Request{
+			From: candidate, Expect: 3, Promise: 9, Term: 1 << 40,
+			Group: "10.0.0.1:7000",
+		}},
 		"force-request":         Force{300, []protocol.Rank{1, 8}},
 		"catch-up-request":      CatchUp{300, "10.0.0.7:7000"},
 		"decisions-query":       Decisions{},
 		"raise-request":         Raise{6},
 		"evict-request":         Evict{8, 1 << 40},
 		"introduction-question": Introduce{Question{From: Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, View: 300}},
-		"compare-request":       Compare{Contact{ID: "hedge-7", Address: "10.0.0.7:7000"}, Settings{{"Shape", "binomial"}, {MaxMessage, "1048576"}}},
+		"compare-request": Compare{
+			Contact{ID: "hedge-7", Address: "10.0.0.7:7000"},
+			Settings{{"Shape", "binomial"}, {MaxMessage, "1048576"}},
+		},
 	}
 }
 
@@ -65,9 +77,15 @@ func TestGoldenReplies(t *testing.T) {
 		membership.Member{Rank: 8, Identity: "eight", Address: "10.0.0.8:7000", Incarnation: 6, Version: 5},
 	)}
 	start := []membership.Position{{Root: 0, Incarnation: 5, Next: 99}, {Root: 8, Incarnation: 6, Next: 1 << 40}}
-	small := membership.View{Number: 1, Slots: 1, Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1})}
+	small := membership.View{
+		Number: 1, Slots: 1,
+		Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1}),
+	}
 	lost := &Lost{Reachable: 1, Needed: 2, Unreachable: []protocol.Rank{2}}
-	used := &InUse{ID: "hedge-7", Rank: 7, Address: "10.0.0.7:7000", Incarnation: 3, View: 12, Since: time.UnixMilli(1 << 40)}
+	used := &InUse{
+		ID: "hedge-7", Rank: 7, Address: "10.0.0.7:7000", Incarnation: 3, View: 12,
+		Since: time.UnixMilli(1 << 40),
+	}
 	progress, err := hex.DecodeString(goldenProgress)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +107,8 @@ func TestGoldenReplies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, err := DecodeAdmission(body); err != nil || !a.View.Equal(&view) || a.Rank != 8 || !reflect.DeepEqual(a.Start, start) {
+	if a, err := DecodeAdmission(body); err != nil || !a.View.Equal(&view) || a.Rank != 8 ||
+		!reflect.DeepEqual(a.Start, start) {
 		t.Errorf("join-reply: %+v, %v", a, err)
 	}
 	if r, err := DecodeView(replies["view-reply"][1:]); err != nil || !r.View.Equal(&small) || r.Lost != nil {
@@ -115,7 +134,10 @@ func TestGoldenReplies(t *testing.T) {
 
 // A reply comes from any process that listens at the given address.
 func FuzzAdmission(f *testing.F) {
-	view := membership.View{Number: 1, Slots: 1, Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1})}
+	view := membership.View{
+		Number: 1, Slots: 1,
+		Members: membership.MembersOf(membership.Member{Identity: "a", Incarnation: 1}),
+	}
 	f.Add((&Admission{View: view}).Encode())
 	f.Add(Refuse(membership.ErrFull))
 	f.Add([]byte{})

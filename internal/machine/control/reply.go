@@ -70,7 +70,8 @@ type NoQuorum struct {
 }
 
 func (e *NoQuorum) Error() string {
-	return fmt.Sprintf("%d of %d members of view %d could decide, and %d are needed", e.Reachable, e.Members, e.View, e.Needed)
+	return fmt.Sprintf("%d of %d members of view %d could decide, and %d are needed", e.Reachable, e.Members, e.View,
+		e.Needed)
 }
 
 // Accept returns a reply that accepts a request, with its body.
@@ -95,7 +96,8 @@ func Refuse(err error) []byte {
 		return wire.AppendUint16([]byte{uint8(version)}, tooOld.Version)
 	case errors.As(err, &lost):
 		b := wire.AppendUint64([]byte{uint8(noQuorum)}, lost.View)
-		return wire.AppendUint32(wire.AppendUint32(wire.AppendUint32(b, uint32(lost.Reachable)), uint32(lost.Members)), uint32(lost.Needed))
+		return wire.AppendUint32(wire.AppendUint32(wire.AppendUint32(b, uint32(lost.Reachable)), uint32(lost.Members)),
+			uint32(lost.Needed))
 	case errors.As(err, &refusal):
 		return append([]byte{uint8(refusal.Status)}, err.Error()...)
 	case passes(err):
@@ -107,7 +109,8 @@ func Refuse(err error) []byte {
 // passes reports whether a candidate may try again. A member that is out of the group
 // itself must not refuse for the group: another member may accept.
 func passes(err error) bool {
-	return errors.Is(err, membership.ErrTimeout) || errors.Is(err, membership.ErrFull) || errors.Is(err, membership.ErrLeft) || errors.As(err, new(*membership.EvictedError))
+	return errors.Is(err, membership.ErrTimeout) || errors.Is(err, membership.ErrFull) ||
+		errors.Is(err, membership.ErrLeft) || errors.As(err, new(*membership.EvictedError))
 }
 
 func (e *InUse) append(b []byte) []byte {

@@ -174,7 +174,10 @@ func Decode(b []byte) (Request, error) {
 }
 
 func decodeCandidate(kind uint8, d *wire.Decoder) (Request, error) {
-	m := membership.Member{Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Meta: string(d.Bytes()), Nonce: d.Uint64(), Version: d.Uint16()}
+	m := membership.Member{
+		Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()),
+		Meta: string(d.Bytes()), Nonce: d.Uint64(), Version: d.Uint16(),
+	}
 	flag := d.Uint8()
 	if err := d.Finish(); err != nil {
 		return nil, err

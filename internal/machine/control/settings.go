@@ -49,7 +49,8 @@ type Difference struct {
 }
 
 func (e *Difference) Error() string {
-	return fmt.Sprintf("%s is %s at this process and %s at %q: set it alike at all members", e.Setting, e.Ours, e.Theirs, e.ID)
+	return fmt.Sprintf("%s is %s at this process and %s at %q: set it alike at all members", e.Setting, e.Ours,
+		e.Theirs, e.ID)
 }
 
 // Get returns the value of a setting.

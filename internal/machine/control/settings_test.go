@@ -25,10 +25,22 @@ func TestCompareSettings(t *testing.T) {
 		"a joiner receives less":      {of(MaxMessage, "4"), of(MaxMessage, "6", GroupMaxMessage, "5 a"), MaxMessage},
 		"its member says the same":    {of(MaxMessage, "6", GroupMaxMessage, "5 a"), of(MaxMessage, "4"), MaxMessage},
 		"a number that is none":       {of(MaxMessage, "six"), of(MaxMessage, "4"), ""},
-		"intervals that fit":          {of(HeartbeatInterval, "1s", SuspicionTimeout, "5s"), of(HeartbeatInterval, "300ms", SuspicionTimeout, "2s"), ""},
-		"an interval that is long":    {of(HeartbeatInterval, "1s", SuspicionTimeout, "5s"), of(HeartbeatInterval, "300ms", SuspicionTimeout, "1.5s"), HeartbeatInterval},
-		"a timeout that is short":     {of(HeartbeatInterval, "300ms", SuspicionTimeout, "1.5s"), of(HeartbeatInterval, "1s", SuspicionTimeout, "5s"), SuspicionTimeout},
-		"silence is not suspected":    {of(HeartbeatInterval, "1s", SuspicionTimeout, "0s"), of(HeartbeatInterval, "10s", SuspicionTimeout, "0s"), ""},
+		"intervals that fit": {
+			of(HeartbeatInterval, "1s", SuspicionTimeout, "5s"),
+			of(HeartbeatInterval, "300ms", SuspicionTimeout, "2s"), "",
+		},
+		"an interval that is long": {
+			of(HeartbeatInterval, "1s", SuspicionTimeout, "5s"),
+			of(HeartbeatInterval, "300ms", SuspicionTimeout, "1.5s"), HeartbeatInterval,
+		},
+		"a timeout that is short": {
+			of(HeartbeatInterval, "300ms", SuspicionTimeout, "1.5s"),
+			of(HeartbeatInterval, "1s", SuspicionTimeout, "5s"), SuspicionTimeout,
+		},
+		"silence is not suspected": {
+			of(HeartbeatInterval, "1s", SuspicionTimeout, "0s"),
+			of(HeartbeatInterval, "10s", SuspicionTimeout, "0s"), "",
+		},
 	} {
 		d := c.ours.Compare(c.theirs, "b")
 		if (d == nil) != (c.differ == "") || d != nil && (d.Setting != c.differ || d.ID != "b") {

@@ -17,12 +17,16 @@ func appendCandidate(b []byte, c *Candidate) []byte {
 }
 
 func decodeCandidate(d *wire.Decoder) Candidate {
-	return Candidate{ID: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64(), Version: d.Uint16()}
+	return Candidate{
+		ID: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()), Nonce: d.Uint64(),
+		Version: d.Uint16(),
+	}
 }
 
 // valid reports whether a candidate can be a member.
 func (c *Candidate) valid() bool {
-	return c.ID != "" && c.Address != "" && c.Nonce != 0 && len(c.ID) <= maxText && len(c.Address) <= maxText && len(c.Domain) <= maxText
+	return c.ID != "" && c.Address != "" && c.Nonce != 0 && len(c.ID) <= maxText && len(c.Address) <= maxText &&
+		len(c.Domain) <= maxText
 }
 
 // Encode appends the request to b.
@@ -35,7 +39,10 @@ func (r *Request) Encode(b []byte) []byte {
 // DecodeRequest decodes a request.
 func DecodeRequest(b []byte) (Request, error) {
 	d := wire.NewDecoder(b)
-	r := Request{From: decodeCandidate(&d), Expect: int(d.Uint32()), Promise: d.Uint64(), Term: d.Uint64(), Group: string(d.Bytes())}
+	r := Request{
+		From: decodeCandidate(&d), Expect: int(d.Uint32()), Promise: d.Uint64(), Term: d.Uint64(),
+		Group: string(d.Bytes()),
+	}
 	if err := d.Finish(); err != nil {
 		return Request{}, err
 	}

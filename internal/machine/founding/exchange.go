@@ -60,7 +60,8 @@ func (m *Machine) Handle(now protocol.Time, r *Request) Reply {
 	case r.Group != "": // the sender wants to be released, and this candidate should look there too
 		m.contact(r.Group)
 		m.endPromises()
-	case m.founder.to.Nonce == 0 && m.group == "" && r.Promise == self.Nonce && r.Term == m.term && r.Expect == m.config.Expect:
+	case m.founder.to.Nonce == 0 && m.group == "" && r.Promise == self.Nonce && r.Term == m.term &&
+		r.Expect == m.config.Expect:
 		if m.reached(&r.From) {
 			m.promised[r.From.ID] = follower{r.From, now}
 			m.advance()
@@ -124,7 +125,8 @@ func (m *Machine) HandleReply(now protocol.Time, address string, r *Reply) {
 		m.founder = promise{}
 	}
 	switch {
-	case r.Member && slices.Contains(r.Began, m.config.Self) && (m.founder.to.Nonce == 0 || slices.Contains(r.Began, f.to)):
+	case r.Member && slices.Contains(r.Began, m.config.Self) &&
+		(m.founder.to.Nonce == 0 || slices.Contains(r.Began, f.to)):
 		m.began = r.Began
 	case r.Member && m.group == "":
 		m.group = cmp.Or(r.From.Address, address)

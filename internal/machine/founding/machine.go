@@ -94,7 +94,10 @@ func New(c Config) *Machine {
 	if c.Interval == 0 {
 		c.Interval = (100 + protocol.Time(c.Expect)) * millisecond
 	}
-	m := &Machine{config: c, contacts: make(map[string]*contact), promised: make(map[string]follower), differing: make(map[string]int), term: c.Starts<<32 + 1}
+	m := &Machine{
+		config: c, contacts: make(map[string]*contact), promised: make(map[string]follower),
+		differing: make(map[string]int), term: c.Starts<<32 + 1,
+	}
 	for _, address := range c.Seeds {
 		if k := m.contact(address); k != nil {
 			k.seed = true

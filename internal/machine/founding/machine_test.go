@@ -122,7 +122,8 @@ func TestQuestions(t *testing.T) {
 	}
 	others := []string{"n:1", "o:1", "p:1", "q:1", "r:1"}
 	m.HandleReply(3, "s:1", &Reply{From: candidateOf("s"), Others: others})
-	if asked := m.round(m.Deadline()); !slices.Equal(asked, append([]string{"s:1"}, others...)) && !slices.Equal(asked, append(others, "s:1")) {
+	if asked := m.round(m.Deadline()); !slices.Equal(asked, append([]string{"s:1"}, others...)) &&
+		!slices.Equal(asked, append(others, "s:1")) {
 		t.Errorf("it asks %v", asked)
 	}
 	for _, address := range append(others, "s:1") {
@@ -390,7 +391,8 @@ func TestTerms(t *testing.T) {
 	if second.term <= first.term || first.term == 0 {
 		t.Errorf("terms %d and %d", first.term, second.term)
 	}
-	if reply := first.Handle(1, &Request{From: Candidate{ID: "m", Nonce: 77, Address: "x:1"}}); reply.Free || reply.Term != first.term || len(first.contacts) > 0 {
+	if reply := first.Handle(1, &Request{From: Candidate{ID: "m", Nonce: 77, Address: "x:1"}}); reply.Free ||
+		reply.Term != first.term || len(first.contacts) > 0 {
 		t.Errorf("a process with its ID: %+v", reply)
 	}
 }

@@ -110,7 +110,10 @@ func (m *Machine) Begin(now protocol.Time, v *membership.View, self protocol.Ran
 		m.rounds = append(m.rounds[:i], m.rounds[i+1:]...)
 	}
 	m.last++
-	r := &round{number: m.last, began: now, view: *v, answered: make(map[protocol.Rank]bool), target: make(map[Stream]uint64)}
+	r := &round{
+		number: m.last, began: now, view: *v, answered: make(map[protocol.Rank]bool),
+		target: make(map[Stream]uint64),
+	}
 	m.rounds = append(m.rounds, r)
 	r.take(self, &own)
 	return r.number

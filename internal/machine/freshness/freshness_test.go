@@ -30,7 +30,10 @@ func (p *program) Passed(marks map[uint64]uint64) bool { return p.processed >= m
 func viewOf(number uint64, size int) *membership.View {
 	members := make([]membership.Member, size)
 	for r := range members {
-		members[r] = membership.Member{Rank: protocol.Rank(r), Incarnation: 1, Identity: fmt.Sprint(r), Address: fmt.Sprint(r)}
+		members[r] = membership.Member{
+			Rank: protocol.Rank(r), Incarnation: 1, Identity: fmt.Sprint(r),
+			Address: fmt.Sprint(r),
+		}
 	}
 	return &membership.View{Number: number, Slots: protocol.Rank(size), Members: membership.MembersOf(members...)}
 }
@@ -240,7 +243,8 @@ func (w *world) check(t *testing.T, m *worldMember) {
 			return
 		}
 		if s.view > m.view {
-			t.Fatalf("at %d, member %d in view %d has a proof for %d, and a message was sent in view %d at %d", w.now, m.rank, m.view, proven, s.view, s.at)
+			t.Fatalf("at %d, member %d in view %d has a proof for %d, and a message was sent in view %d at %d", w.now, m.rank,
+				m.view, proven, s.view, s.at)
 		}
 	}
 }
@@ -254,7 +258,8 @@ func TestProofsUnderSeeds(t *testing.T) {
 		w := &world{rng: rand.New(rand.NewPCG(seed, 1)), view: 1, asked: make(map[uint64]asked)}
 		for r := range size {
 			w.members = append(w.members, &worldMember{
-				rank: protocol.Rank(r), view: 1, positions: make(map[Stream]uint64), program: program{delivered: make(map[Stream]uint64)},
+				rank: protocol.Rank(r), view: 1, positions: make(map[Stream]uint64),
+				program: program{delivered: make(map[Stream]uint64)},
 			})
 		}
 		for range 400 {

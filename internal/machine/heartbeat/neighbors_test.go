@@ -17,7 +17,10 @@ type crowd struct {
 
 func newCrowd(timeout protocol.Time, started bool) *crowd {
 	c := &crowd{now: 1, silent: map[protocol.Rank]bool{}}
-	c.Machine = New(Config{Interval: interval, Timeout: timeout, Report: func(r protocol.Rank, silent bool) { c.silent[r] = silent }})
+	c.Machine = New(Config{
+		Interval: interval, Timeout: timeout,
+		Report: func(r protocol.Rank, silent bool) { c.silent[r] = silent },
+	})
 	c.watch(started, 1, 2, 3)
 	return c
 }

@@ -143,7 +143,10 @@ const second = 1000 * millisecond
 
 // named returns a member, whose address is its name.
 func named(rank protocol.Rank, name string, incarnation, nonce uint64) membership.Member {
-	return membership.Member{Rank: rank, Identity: name, Address: name + ":1", Incarnation: incarnation, Nonce: nonce, Version: 5}
+	return membership.Member{
+		Rank: rank, Identity: name, Address: name + ":1", Incarnation: incarnation, Nonce: nonce,
+		Version: 5,
+	}
 }
 
 // viewOf returns a view of members.

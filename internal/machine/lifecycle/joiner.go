@@ -72,7 +72,10 @@ func (m *Machine) joinReplied(_ string, r Reply) {
 		a, err := control.DecodeAdmission(r.Body)
 		self, ok := a.View.Member(a.Rank)
 		if err == nil && ok {
-			m.become(Membership{Self: self, View: a.View, Start: a.Start, Decisions: a.Decisions, Sends: m.settings.sends, SendsFor: m.settings.sendsFor})
+			m.become(Membership{
+				Self: self, View: a.View, Start: a.Start, Decisions: a.Decisions, Sends: m.settings.sends,
+				SendsFor: m.settings.sendsFor,
+			})
 			return
 		}
 		r.Err = errors.Join(err, errors.New("an answer for another process"))
@@ -105,8 +108,14 @@ func (m *Machine) joinReplied(_ string, r Reply) {
 
 // newFounder begins to look for other processes to begin a group with.
 func (m *Machine) newFounder() {
-	c := founding.Candidate{ID: m.self.Identity, Nonce: m.self.Nonce, Address: m.self.Address, Domain: m.self.Domain, Version: m.self.Version}
-	m.founder = founding.New(founding.Config{Self: c, Expect: m.config.Expect, Seeds: m.targets(), Starts: m.config.Starts})
+	c := founding.Candidate{
+		ID: m.self.Identity, Nonce: m.self.Nonce, Address: m.self.Address, Domain: m.self.Domain,
+		Version: m.self.Version,
+	}
+	m.founder = founding.New(founding.Config{
+		Self: c, Expect: m.config.Expect, Seeds: m.targets(),
+		Starts: m.config.Starts,
+	})
 }
 
 // runFounder sends the requests of the founder that are due, and takes its outcome.
@@ -155,7 +164,10 @@ func (m *Machine) foundingReplied(address string, r Reply) {
 func (m *Machine) begin(began []founding.Candidate) {
 	members := make([]membership.Member, len(began))
 	for i, c := range began {
-		members[i] = membership.Member{Identity: c.ID, Address: c.Address, Domain: c.Domain, Incarnation: member.FirstIncarnation, Nonce: c.Nonce, Version: c.Version}
+		members[i] = membership.Member{
+			Identity: c.ID, Address: c.Address, Domain: c.Domain,
+			Incarnation: member.FirstIncarnation, Nonce: c.Nonce, Version: c.Version,
+		}
 	}
 	v, err := membership.FirstView(members)
 	if err != nil {

@@ -213,7 +213,10 @@ func TestAnswers(t *testing.T) {
 	confirm := func(id string, nonce uint64) control.Request {
 		return control.Confirm{Candidate: membership.Member{Identity: id, Nonce: nonce}}
 	}
-	request := control.Founding{Request: founding.Request{From: founding.Candidate{ID: "b", Address: "b:1", Nonce: 3}, Expect: 3}}
+	request := control.Founding{Request: founding.Request{
+		From:   founding.Candidate{ID: "b", Address: "b:1", Nonce: 3},
+		Expect: 3,
+	}}
 	candidate, founder, seat := drive(t, nil), drive(t, func(c *Config) { c.Expect = 3 }), restartedDriver(t)
 	begins := restartedDriver(t)
 	begins.m.Admitted(1, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11))})
@@ -260,7 +263,8 @@ func TestIntroductions(t *testing.T) {
 	d := restartedDriver(t)
 	x := control.Contact{ID: "x", Address: "x:1"}
 	i := ask(d, x, 6)
-	if i.Role != control.RestartedVoter || i.View == nil || i.View.Number != 7 || !slices.Equal(i.Marks, []uint64{control.Mark("a", 1), control.Mark("a", 50)}) {
+	if i.Role != control.RestartedVoter || i.View == nil || i.View.Number != 7 ||
+		!slices.Equal(i.Marks, []uint64{control.Mark("a", 1), control.Mark("a", 50)}) {
 		t.Errorf("a restarted voter: %+v", i)
 	}
 	if len(i.Others) != 0 {
@@ -279,7 +283,11 @@ func TestIntroductions(t *testing.T) {
 	for n := range maxOthers + 3 {
 		ask(d, control.Contact{ID: fmt.Sprint("p", n), Address: fmt.Sprint("p:", n)}, 7)
 	}
-	for _, strange := range []control.Contact{{ID: "a", Address: "elsewhere"}, {ID: "", Address: "none"}, {ID: "none", Address: ""}} {
+	for _, strange := range []control.Contact{
+		{ID: "a", Address: "elsewhere"},
+		{ID: "", Address: "none"},
+		{ID: "none", Address: ""},
+	} {
 		ask(d, strange, 7)
 	}
 	if i := ask(d, x, 7); len(i.Others) != maxOthers {
@@ -379,7 +387,8 @@ func TestJoins(t *testing.T) {
 	}
 	fails := func(d *driver, why string) {
 		t.Helper()
-		if f, ok := d.actions[len(d.actions)-1].(Fail); !ok || !strings.Contains(f.Err.Error(), why) || d.m.Deadline() != protocol.Never {
+		if f, ok := d.actions[len(d.actions)-1].(Fail); !ok || !strings.Contains(f.Err.Error(), why) ||
+			d.m.Deadline() != protocol.Never {
 			t.Errorf("%v, want the failure %q", d.actions, why)
 		}
 	}
@@ -438,7 +447,8 @@ func TestJoins(t *testing.T) {
 	fails(d, "the only seed")
 	d = drive(t, func(c *Config) { seeds(c); c.Self.Version = 9 })
 	newer := viewOf(3, named(4, "a", 3, 1))
-	newer.Version, newer.Members = 9, membership.MembersOf(membership.Member{Rank: 4, Identity: "a", Address: "a:1", Incarnation: 3, Nonce: 1, Version: 9})
+	newer.Version, newer.Members = 9,
+		membership.MembersOf(membership.Member{Rank: 4, Identity: "a", Address: "a:1", Incarnation: 3, Nonce: 1, Version: 9})
 	d.reply(joins(d), admission(newer, 4))
 	fails(d, "not spoken")
 }
@@ -473,7 +483,8 @@ func TestAdmittedVoter(t *testing.T) {
 		d.m.Admitted(d.now, &membership.Answer{View: view, Rank: 0})
 		d.settle()
 		asked := pending[control.View](d)
-		if got := addresses(asked); !slices.Equal(got, []string{"b:1", "d:1"}) || asked[0].Timeout != viewTimeout || d.m.Waiting() == nil {
+		if got := addresses(asked); !slices.Equal(got, []string{"b:1", "d:1"}) || asked[0].Timeout != viewTimeout ||
+			d.m.Waiting() == nil {
 			t.Fatalf("it asks %v", got)
 		}
 		return d, asked
@@ -719,7 +730,8 @@ func TestMemberKnowsWhereVotersAre(t *testing.T) {
 		d.introduce("s:1", of(id, control.RestartedVoter, nil, map[string]uint64{"b": 11, "c": 12}[id]))
 		d.expect("a member that has moved", "lifecycle.Trust ")
 	}
-	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11), named(2, "c", 9, 13)), Rank: 0})
+	d.m.Admitted(d.now, &membership.Answer{View: viewOf(9, named(0, "a", 9, 1), named(1, "b", 1, 11),
+		named(2, "c", 9, 13)), Rank: 0})
 	d.settle()
 	asked := pending[control.View](d)
 	d.reply(asked[0], Reply{Err: &control.Restarted{Rank: 1, Incarnation: 1}})
@@ -729,7 +741,8 @@ func TestMemberKnowsWhereVotersAre(t *testing.T) {
 	}
 	later := named(1, "b", 10, 14)
 	for i, want := range []string{"a:1", "s:1", "c:1"} {
-		if got := became.Elsewhere.Address(became.View.Members.At(i)); got != want || became.Elsewhere.Address(&later) != "b:1" {
+		if got := became.Elsewhere.Address(became.View.Members.At(i)); got != want ||
+			became.Elsewhere.Address(&later) != "b:1" {
 			t.Errorf("rank %d is at %s, want %s", i, got, want)
 		}
 	}
@@ -851,11 +864,13 @@ func TestMembersThatAreMetElsewhere(t *testing.T) {
 	if !changed || second.Address(b) != "x:1" || second.Address(c) != "y:1" || first.Address(c) != "c:1" {
 		t.Errorf("%v, then %v", first, second)
 	}
-	if again, changed := second.Met(&v, []protocol.Rank{1, 2}, at("b", "z:1")); !changed || again.Address(b) != "z:1" || again.Address(c) != "y:1" {
+	if again, changed := second.Met(&v, []protocol.Rank{1, 2}, at("b", "z:1")); !changed || again.Address(b) != "z:1" ||
+		again.Address(c) != "y:1" {
 		t.Errorf("%v", again)
 	}
 	later := viewOf(8, named(0, "a", 1, 50), named(1, "b", 8, 13), named(2, "c", 1, 12))
-	if third, _ := second.Met(&later, []protocol.Rank{2}, at("c", "z:1")); len(third) != 1 || third.Address(later.Members.At(1)) != "b:1" {
+	if third, _ := second.Met(&later, []protocol.Rank{2}, at("c", "z:1")); len(third) != 1 ||
+		third.Address(later.Members.At(1)) != "b:1" {
 		t.Errorf("%v", third)
 	}
 }

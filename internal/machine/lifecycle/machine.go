@@ -279,7 +279,8 @@ func (m *Machine) stand() {
 // enter begins a stage. Replies to requests of earlier ones do not count.
 func (m *Machine) enter(s stage) {
 	m.settings.agreed, m.settings.held = nil, nil
-	m.stage, m.founder, m.joiner, m.views = s, nil, joiner{stages: m.joiner.stages + 1, due: protocol.Never}, viewing{due: protocol.Never}
+	m.stage, m.founder, m.joiner, m.views = s, nil, joiner{stages: m.joiner.stages + 1, due: protocol.Never},
+		viewing{due: protocol.Never}
 }
 
 // epoch numbers the stages.
@@ -414,13 +415,15 @@ func (m *Machine) Waiting() error {
 	case m.founder != nil && !m.joiner.active:
 		known, founder := m.founder.Known()
 		if id, expect, ok := m.founder.Disagrees(); ok {
-			return fmt.Errorf("%d processes found, and they cannot begin: %q expects %d, and this process %d", known, id, expect, m.config.Expect)
+			return fmt.Errorf("%d processes found, and they cannot begin: %q expects %d, and this process %d", known, id, expect,
+				m.config.Expect)
 		}
 		if m.settings.differ != nil {
 			return fmt.Errorf("processes cannot begin a group together: %w", m.settings.differ)
 		}
 		if founder.Nonce != 0 {
-			return fmt.Errorf("%d of %d expected processes found, and waiting for %q at %s to begin", known, m.config.Expect, founder.ID, founder.Address)
+			return fmt.Errorf("%d of %d expected processes found, and waiting for %q at %s to begin", known, m.config.Expect,
+				founder.ID, founder.Address)
 		}
 		return fmt.Errorf("%d of %d expected processes found", known, m.config.Expect)
 	case m.stage == beginning:

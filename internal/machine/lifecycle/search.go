@@ -69,7 +69,10 @@ type finding struct {
 
 // newSearch returns a search that begins at the seeds.
 func newSearch(self control.Contact, seeds []string) *search {
-	s := &search{self: self, contacts: make(map[string]*contact), found: make(map[string]string), marks: make(map[string][]uint64)}
+	s := &search{
+		self: self, contacts: make(map[string]*contact), found: make(map[string]string),
+		marks: make(map[string][]uint64),
+	}
 	for _, seed := range seeds {
 		s.contact(seed)
 	}

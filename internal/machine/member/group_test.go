@@ -40,15 +40,23 @@ type testGroup struct {
 	unsaved map[protocol.Rank]bool // they wait for their disks
 	saves   []protocol.Time        // of rank 0
 	beats   map[[2]protocol.Rank]int
-	due     map[protocol.Rank]protocol.Time                               // when they are called although nothing happens
-	filled  map[byte]int                                                  // frames that were read to where they stay, by their first byte
-	fails   func(from, to protocol.Rank, frame []byte) (fails, full bool) // nil: all frames are sent
+	due     map[protocol.Rank]protocol.Time // when they are called although nothing happens
+	// frames that were read to where they stay, by their first byte
+	filled map[byte]int
+	fails  func(from, to protocol.Rank, frame []byte) (fails, full bool) // nil: all frames are sent
 }
 
 func newGroup(t *testing.T, size int, durable bool) *testGroup {
-	g := &testGroup{t: t, now: 1, deaf: map[protocol.Rank]bool{}, changes: map[protocol.Rank][]membership.Change{}, slow: map[protocol.Rank]bool{}, unsaved: map[protocol.Rank]bool{}, beats: map[[2]protocol.Rank]int{}, due: map[protocol.Rank]protocol.Time{}, filled: map[byte]int{}}
+	g := &testGroup{
+		t: t, now: 1, deaf: map[protocol.Rank]bool{}, changes: map[protocol.Rank][]membership.Change{},
+		slow: map[protocol.Rank]bool{}, unsaved: map[protocol.Rank]bool{}, beats: map[[2]protocol.Rank]int{},
+		due: map[protocol.Rank]protocol.Time{}, filled: map[byte]int{},
+	}
 	for r := range protocol.Rank(size) {
-		g.members = append(g.members, membership.Member{Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: FirstIncarnation, Nonce: uint64(100 + r), Version: 5})
+		g.members = append(g.members, membership.Member{
+			Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r),
+			Incarnation: FirstIncarnation, Nonce: uint64(100 + r), Version: 5,
+		})
 	}
 	g.disks, g.roles = make([][]byte, size), make([]participant, size)
 	view := membership.View{Number: 1, Slots: protocol.Rank(size), Version: 5, Members: membership.MembersOf(g.members...)}
@@ -249,7 +257,8 @@ func TestGroupGoesOnAfterADeath(t *testing.T) {
 		t.Fatal("no view without the dead one")
 	}
 	for r := range 3 {
-		if c := g.changes[protocol.Rank(r)]; len(c) != 1 || c[0].Member.Rank != 3 || c[0].Cause != membership.Suspected || c[0].By != 1 || g.machine(r).ViewCount() != 1 {
+		if c := g.changes[protocol.Rank(r)]; len(c) != 1 || c[0].Member.Rank != 3 || c[0].Cause != membership.Suspected ||
+			c[0].By != 1 || g.machine(r).ViewCount() != 1 {
 			t.Errorf("rank %d: %+v, %d views", r, c, g.machine(r).ViewCount())
 		}
 	}
@@ -276,7 +285,8 @@ func TestImpairedMemberAccusesNobody(t *testing.T) {
 			t.Fatalf("impaired %t: no view", impaired)
 		}
 		for _, c := range g.changes[0] {
-			if by := map[bool]protocol.Rank{false: 0, true: 1}[impaired]; c.Member.Rank == 4 && (c.Cause != membership.Unresponsive || c.By != by) {
+			if by := map[bool]protocol.Rank{false: 0, true: 1}[impaired]; c.Member.Rank == 4 &&
+				(c.Cause != membership.Unresponsive || c.By != by) {
 				t.Errorf("impaired %t: %v by %d", impaired, c.Cause, c.By)
 			}
 		}
@@ -405,7 +415,8 @@ func TestRestartedVoterIsAdmitted(t *testing.T) {
 // without end.
 func TestRestartedVoterDeclines(t *testing.T) {
 	v := membership.View{Number: 1, Slots: 3, Version: 5, Members: newGroup(t, 3, false).roles[0].View().Members}
-	voter, err := NewRestartedVoter(RestartedVoterConfig{Saved: membership.NewSavedVote(*v.Members.At(2), v, membership.Decisions{}), Candidate: *v.Members.At(2), Save: func([]byte, bool) {}, OnView: func(*membership.View) {}})
+	voter, err := NewRestartedVoter(RestartedVoterConfig{Saved: membership.NewSavedVote(*v.Members.At(2), v,
+		membership.Decisions{}), Candidate: *v.Members.At(2), Save: func([]byte, bool) {}, OnView: func(*membership.View) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -415,7 +426,10 @@ func TestRestartedVoterDeclines(t *testing.T) {
 		t.Error("an empty frame is taken")
 	}
 	request := func(root byte, incarnation byte, first byte) []byte {
-		return []byte{6, 0, 0, 0, 0, root, 0, 0, 0, 0, 0, 0, 0, incarnation, 0, 0, 0, 0, 0, 0, 0, first, 0, 0, 0, 0, 0, 0, 0, first + 1}
+		return []byte{
+			6, 0, 0, 0, 0, root, 0, 0, 0, 0, 0, 0, 0, incarnation, 0, 0, 0, 0, 0, 0, 0, first, 0, 0, 0, 0, 0, 0, 0,
+			first + 1,
+		}
 	}
 	count := func(frame []byte, times int) (n int) {
 		for range times {
@@ -444,7 +458,14 @@ func TestRestartedVoterDeclines(t *testing.T) {
 	for _, c := range []struct {
 		root, incarnation, first byte
 		times, want              int
-	}{{1, 1, 3, 1, 1}, {1, 1, 9, 1, 1}, {1, 1, 10, 1, 0}, {1, 2, 3, 1, 0}, {0, 1, 3, 1, 0}, {1, 1, 3, 2 * maxDeclined, maxDeclined}} {
+	}{
+		{1, 1, 3, 1, 1},
+		{1, 1, 9, 1, 1},
+		{1, 1, 10, 1, 0},
+		{1, 2, 3, 1, 0},
+		{0, 1, 3, 1, 0},
+		{1, 1, 3, 2 * maxDeclined, maxDeclined},
+	} {
 		f := request(c.root, c.incarnation, c.first)
 		f[0] = requestKind
 		if got := count(f, c.times); got != c.want {
@@ -466,7 +487,8 @@ func TestJoinIsAnswered(t *testing.T) {
 	if answers[0].Err == nil || answers[1].Err != nil || answers[1].View.Number != 2 {
 		t.Errorf("%+v", answers)
 	}
-	if m, ok := answers[1].View.Member(answers[1].Rank); !ok || m.Identity != "new" || len(g.machine(2).joins.waiting) > 0 {
+	if m, ok := answers[1].View.Member(answers[1].Rank); !ok || m.Identity != "new" ||
+		len(g.machine(2).joins.waiting) > 0 {
 		t.Errorf("%+v, %d wait", answers[1], len(g.machine(2).joins.waiting))
 	}
 }
@@ -480,12 +502,14 @@ func TestBehind(t *testing.T) {
 	later.Number = 5
 	without := later
 	without.Members = membership.MembersOf(g.members[1], g.members[2])
-	if behind, removed := m.Behind(&later); behind || removed || m.Stuck() || !errors.Is(m.Learn(g.now, membership.Decisions{}), ErrNotStuck) {
+	if behind, removed := m.Behind(&later); behind || removed || m.Stuck() ||
+		!errors.Is(m.Learn(g.now, membership.Decisions{}), ErrNotStuck) {
 		t.Error("a member with its quorum is behind")
 	}
 	m.Report(g.now, Report{Rank: 1, Incarnation: FirstIncarnation})
 	m.Report(g.now, Report{Rank: 2, Incarnation: FirstIncarnation})
-	if behind, removed := m.Behind(&later); !behind || removed || !m.Stuck() || m.Learn(g.now, membership.Decisions{}) != nil {
+	if behind, removed := m.Behind(&later); !behind || removed || !m.Stuck() ||
+		m.Learn(g.now, membership.Decisions{}) != nil {
 		t.Error("a member without a quorum is not behind")
 	}
 	if behind, removed := m.Behind(&without); !behind || !removed {
@@ -500,7 +524,10 @@ func TestBehind(t *testing.T) {
 // A static member has streams alone.
 func TestStaticMember(t *testing.T) {
 	self := membership.Member{Identity: "a", Address: "a", Incarnation: 1}
-	m, err := New(Config{Self: self, View: membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(self)}, Static: true})
+	m, err := New(Config{
+		Self: self, View: membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(self)},
+		Static: true,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,10 @@ func membershipPositions(from []stream.Position) []membership.Position {
 func streamPositions(from []membership.Position) []stream.Position {
 	positions := make([]stream.Position, len(from))
 	for i, p := range from {
-		positions[i] = stream.Position{MemberID: stream.MemberID{Rank: p.Root, Incarnation: p.Incarnation}, Next: p.Next, Holder: p.Holder}
+		positions[i] = stream.Position{
+			MemberID: stream.MemberID{Rank: p.Root, Incarnation: p.Incarnation}, Next: p.Next,
+			Holder: p.Holder,
+		}
 	}
 	return positions
 }

@@ -49,7 +49,10 @@ func BenchmarkInstall(b *testing.B) {
 func installer(t testing.TB, size int) (*Machine, [2]*membership.View) {
 	members := make([]membership.Member, size)
 	for r := range members {
-		members[r] = membership.Member{Rank: protocol.Rank(r), Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: 1}
+		members[r] = membership.Member{
+			Rank: protocol.Rank(r), Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r),
+			Incarnation: 1,
+		}
 	}
 	view := membership.View{Number: 1, Slots: protocol.Rank(size), Members: membership.MembersOf(members...)}
 	m, err := New(Config{Self: members[size-1], View: view})

@@ -16,10 +16,16 @@ func alone(t *testing.T, size int, self protocol.Rank, change func(*Config)) (*M
 	t.Helper()
 	members := make([]membership.Member, size)
 	for r := range members {
-		members[r] = membership.Member{Rank: protocol.Rank(r), Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: FirstIncarnation, Version: 5}
+		members[r] = membership.Member{
+			Rank: protocol.Rank(r), Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r),
+			Incarnation: FirstIncarnation, Version: 5,
+		}
 	}
 	c := Config{
-		Self: members[self], View: membership.View{Number: 1, Slots: protocol.Rank(size), Version: 5, Members: membership.MembersOf(members...)},
+		Self: members[self], View: membership.View{
+			Number: 1, Slots: protocol.Rank(size), Version: 5,
+			Members: membership.MembersOf(members...),
+		},
 		Heartbeat: heartbeat.Config{Interval: 300 * ms, Timeout: 1500 * ms},
 	}
 	if change != nil {
@@ -63,7 +69,8 @@ func TestNeighborsAreContactedInAdvance(t *testing.T) {
 	} {
 		m, _ := alone(t, c.size, c.self, nil)
 		got := contacted(m, 1)
-		if ranks := slices.Sorted(maps.Keys(got)); !slices.Equal(ranks, c.want) || len(got) > 0 && slices.Max(slices.Collect(maps.Values(got))) > 1 {
+		if ranks := slices.Sorted(maps.Keys(got)); !slices.Equal(ranks, c.want) || len(got) > 0 &&
+			slices.Max(slices.Collect(maps.Values(got))) > 1 {
 			t.Errorf("rank %d of %d contacts %v, want %v", c.self, c.size, got, c.want)
 		}
 	}
@@ -71,8 +78,15 @@ func TestNeighborsAreContactedInAdvance(t *testing.T) {
 	contacted(m, 1)
 	for i, c := range []struct {
 		without, want []protocol.Rank
-	}{{[]protocol.Rank{5}, nil}, {[]protocol.Rank{5, 3}, []protocol.Rank{4}}, {[]protocol.Rank{5, 3, 1}, nil}, {[]protocol.Rank{5, 3, 1, 0}, nil}, {nil, []protocol.Rank{0, 1, 3}}} {
-		stay := slices.DeleteFunc(slices.Clone(members), func(m membership.Member) bool { return slices.Contains(c.without, m.Rank) })
+	}{
+		{[]protocol.Rank{5}, nil},
+		{[]protocol.Rank{5, 3}, []protocol.Rank{4}},
+		{[]protocol.Rank{5, 3, 1}, nil},
+		{[]protocol.Rank{5, 3, 1, 0}, nil},
+		{nil, []protocol.Rank{0, 1, 3}},
+	} {
+		stay := slices.DeleteFunc(slices.Clone(members),
+			func(m membership.Member) bool { return slices.Contains(c.without, m.Rank) })
 		v := membership.View{Number: uint64(2 + i), Slots: 6, Version: 5, Members: membership.MembersOf(stay...)}
 		m.acts = true
 		m.Install(&v)

@@ -139,7 +139,10 @@ func (s *RestartedVoter) Receive(now protocol.Time, from protocol.Rank, frame []
 // again even if the member that had its messages is dead.
 func (s *RestartedVoter) decline(from protocol.Rank, frame []byte) {
 	answer, ok := stream.Decline(frame, func(root protocol.Rank, incarnation uint64) uint64 {
-		i := slices.IndexFunc(s.cut, func(p membership.Position) bool { return p.Root == root && p.Incarnation == incarnation })
+		i := slices.IndexFunc(s.cut, func(p membership.Position) bool {
+			return p.Root == root &&
+				p.Incarnation == incarnation
+		})
 		if i < 0 {
 			return 0
 		}

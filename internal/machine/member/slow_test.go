@@ -128,7 +128,14 @@ func TestHardlyRuns(t *testing.T) {
 	for _, c := range []struct {
 		late, awaited, beats int
 		want                 bool
-	}{{15, 10, 16, true}, {20, 20, 20, true}, {14, 10, 16, false}, {15, 9, 16, false}, {15, 10, 15, false}, {0, 20, 20, false}} {
+	}{
+		{15, 10, 16, true},
+		{20, 20, 20, true},
+		{14, 10, 16, false},
+		{15, 9, 16, false},
+		{15, 10, 15, false},
+		{0, 20, 20, false},
+	} {
 		h := heartbeat.Health{Intervals: 20, Late: c.late, Beats: c.beats}
 		if got := hardlyRuns(h, c.awaited, 20*interval, interval); got != c.want {
 			t.Errorf("%+v: %t", c, got)

@@ -170,7 +170,8 @@ func TestProgramUsesTopics(t *testing.T) {
 	to.DeliverTopicEach(g.now, one, 5, func(m *stream.Message) { got = append(got, m.Data...) })
 	to.DeliverTopicEach(g.now, other, 5, func(m *stream.Message) { got = append(got, m.Data...) })
 	to.DeliverEach(g.now, 5, func(m *stream.Message) { got = append(got, m.Data...) })
-	if want := []byte{0, 1, 2, 'z'}; !bytes.Equal(got, want) || to.Stream().Undelivered() > 0 || len(to.Stream().Arrivals()) != 1 {
+	if want := []byte{0, 1, 2, 'z'}; !bytes.Equal(got, want) || to.Stream().Undelivered() > 0 ||
+		len(to.Stream().Arrivals()) != 1 {
 		t.Errorf("got %q, want %q; %d wait, or no arrival", got, want, to.Stream().Undelivered())
 	}
 }
@@ -279,7 +280,8 @@ func TestRestartedVoterThatIsNotAdmitted(t *testing.T) {
 		candidate := g.members[2]
 		candidate.Nonce = 777
 		voter, err := NewRestartedVoter(RestartedVoterConfig{
-			Saved: place, Candidate: candidate, Heartbeat: heartbeat.Config{Interval: 300 * ms}, Save: func(state []byte, _ bool) { g.save(2, state) }, OnView: func(*membership.View) {},
+			Saved: place, Candidate: candidate, Heartbeat: heartbeat.Config{Interval: 300 * ms},
+			Save: func(state []byte, _ bool) { g.save(2, state) }, OnView: func(*membership.View) {},
 		})
 		if err != nil {
 			t.Fatal(err)

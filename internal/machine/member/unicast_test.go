@@ -57,7 +57,10 @@ func TestUnicastGetsItsFrames(t *testing.T) {
 			m.SendFailed(1, true)
 		}
 	}
-	if want := []string{"receive", "buffer", "receive", "up", "down", "writable", "install", "failed"}; !slices.Equal(c.list, want) {
+	if want := []string{
+		"receive", "buffer", "receive", "up", "down", "writable", "install",
+		"failed",
+	}; !slices.Equal(c.list, want) {
 		t.Errorf("%v, want %v", c.list, want)
 	}
 	if m.Deadline() != 7 || m.Unicast() != Unicast(c) {

@@ -62,7 +62,10 @@ type ballotState struct {
 // newBallotState lays the tree over the participants, in order of their ranks, with
 // the owner of the ballot as its root. If they are few, all are children of the owner.
 func (m *Machine) newBallotState(b Ballot, members set) *ballotState {
-	p := &ballotState{ballot: b, members: members, subtree: newSet(m.view.Members.Len()), acked: newSet(m.view.Members.Len())}
+	p := &ballotState{
+		ballot: b, members: members, subtree: newSet(m.view.Members.Len()),
+		acked: newSet(m.view.Members.Len()),
+	}
 	owner, size := b.Rank == m.config.Self.Rank, members.count()
 	p.flat = size <= m.config.FlatThreshold
 	if p.flat {
@@ -73,7 +76,8 @@ func (m *Machine) newBallotState(b Ballot, members set) *ballotState {
 	}
 	among := participants(members.complement(m.view.Members.Len()).each())
 	root, _ := m.view.index(b.Rank)
-	tree, _ := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(size), among.position(root)) // there is one over any participants
+	// there is one over any participants
+	tree, _ := topology.New(topology.Binomial(), topology.Interleaved, protocol.Rank(size), among.position(root))
 	me := among.position(m.self)
 	for child := range topology.Children(tree, me) {
 		p.children = append(p.children, m.view.Members.At(among.index(child)).Rank)

@@ -44,7 +44,10 @@ func TestDomainsAreKeptApart(t *testing.T) {
 	// Holes are 2, between a and a, and 4, between a and b.
 	var members []Member
 	for _, r := range []protocol.Rank{0, 1, 3, 5, 6, 7} {
-		members = append(members, Member{Rank: r, Identity: fmt.Sprint("p", r), Domain: []string{"a", "b"}[r/5], Incarnation: 1})
+		members = append(members, Member{
+			Rank: r, Identity: fmt.Sprint("p", r), Domain: []string{"a", "b"}[r/5],
+			Incarnation: 1,
+		})
 	}
 	rankOf := func(domain string) protocol.Rank {
 		v := View{Number: 1, Slots: 8, Members: MembersOf(members...)}
@@ -113,7 +116,8 @@ func TestCompaction(t *testing.T) {
 		t.Fatalf("just worth it: %v", worth)
 	}
 	// What was cut off is grown anew.
-	if again := withJoiners(t, *next, nil, Member{Identity: "a", Incarnation: 7}, Member{Identity: "b", Incarnation: 8}); again.Slots != 11 || !again.Has(3) || !again.Has(10) {
+	if again := withJoiners(t, *next, nil, Member{Identity: "a", Incarnation: 7},
+		Member{Identity: "b", Incarnation: 8}); again.Slots != 11 || !again.Has(3) || !again.Has(10) {
 		t.Fatalf("%v", again)
 	}
 }

@@ -46,7 +46,12 @@ func TestCanceledBallotFreezesNoMember(t *testing.T) {
 		"a later one that has a value": {[]frame{prepare, {kind: Cancel, ballot: Ballot{3, 1}, other: ballot}}, true},
 		"a later one of another":       {[]frame{prepare, {kind: Cancel, ballot: Ballot{3, 0}}}, true},
 		"two, and the end of one":      {[]frame{prepare, {kind: Prepare, ballot: Ballot{3, 0}, members: whole}, end}, true},
-		"two, and the end of both":     {[]frame{prepare, {kind: Prepare, ballot: Ballot{3, 0}, members: whole}, end, {kind: Cancel, ballot: Ballot{3, 0}}}, false},
+		"two, and the end of both": {[]frame{
+			prepare,
+			{kind: Prepare, ballot: Ballot{3, 0}, members: whole},
+			end,
+			{kind: Cancel, ballot: Ballot{3, 0}},
+		}, false},
 	} {
 		a := newAsker(t, func(c *Config) { c.Self, c.Log = *c.View.Members.At(3), newTestLog(c.Self, c.View) })
 		for _, f := range c.frames {
@@ -84,7 +89,10 @@ func TestMemberThatHasPromisedMoreDoesNotAccept(t *testing.T) {
 			c.Log = log
 		})
 		ballot := Ballot{1, 1}
-		v := &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+		v := &value{
+			number: 2, version: a.view.Version, slots: 5, removed: newSet(5),
+			cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}},
+		}
 		a.receive(t, 1, frame{kind: Prepare, ballot: ballot, members: some(0, 1, 2, 3, 4)})
 		a.receive(t, 1, frame{kind: Propose, ballot: ballot, value: v})
 		if higher {
@@ -133,7 +141,8 @@ func TestParticipantAsksTheOwnerOfTheBallot(t *testing.T) {
 			t.Errorf("flat up to %d: it asks %d times, before that %d", flat, len(soon[2]), len(early[2]))
 		}
 		stuck := begun + 2*a.config.AttemptTimeout
-		if early, again := framesOf(a.Machine, stuck-1, Status), framesOf(a.Machine, stuck, Status); flat > 0 && (len(early[2]) > 0 || len(again[2]) != 1) {
+		if early, again := framesOf(a.Machine, stuck-1, Status), framesOf(a.Machine, stuck, Status); flat > 0 &&
+			(len(early[2]) > 0 || len(again[2]) != 1) {
 			t.Errorf("it asks %d times again, before that %d", len(again[2]), len(early[2]))
 		}
 	}
@@ -210,7 +219,11 @@ func TestOnlyTheCoordinatorPings(t *testing.T) {
 type unsortedLog struct{ testLog }
 
 func (*unsortedLog) Freeze() []Position {
-	return []Position{{Root: 2, Incarnation: 1, Next: 7}, {Root: 0, Incarnation: 1, Next: 9}, {Root: 1, Incarnation: 1, Next: 8}}
+	return []Position{
+		{Root: 2, Incarnation: 1, Next: 7},
+		{Root: 0, Incarnation: 1, Next: 9},
+		{Root: 1, Incarnation: 1, Next: 8},
+	}
 }
 
 // The positions of a promise are in order, whatever the log returns, and name their holder.

@@ -45,7 +45,8 @@ func stoppedMemberFreezesOthersBriefly(t *testing.T, way func(*Config)) {
 		} else {
 			n.resume(stopped)
 		}
-		if !n.run(soon+time.Duration(maxBackoff*n.hosts[0].m.config.RetryInterval), func() bool { return n.hosts[0].m.view.Number == 2 }) {
+		if !n.run(soon+time.Duration(maxBackoff*n.hosts[0].m.config.RetryInterval),
+			func() bool { return n.hosts[0].m.view.Number == 2 }) {
 			t.Fatalf("suspected %v: no view\n%s", suspected, n.situation())
 		}
 		wantRanks(t, &n.hosts[0].m.view, want)

@@ -93,7 +93,10 @@ func (l *changesLog) Install(*View) {
 // member without a reason in the decision has not answered, as far as is known.
 func TestChangesOfAView(t *testing.T) {
 	v := firstView(4)
-	want := []string{fmt.Sprint("p1", Suspected, 3), fmt.Sprint("p2", Unresponsive, protocol.NoRank), fmt.Sprint("j", Joined, protocol.NoRank), fmt.Sprint("p0", Changed, protocol.NoRank)}
+	want := []string{
+		fmt.Sprint("p1", Suspected, 3), fmt.Sprint("p2", Unresponsive, protocol.NoRank),
+		fmt.Sprint("j", Joined, protocol.NoRank), fmt.Sprint("p0", Changed, protocol.NoRank),
+	}
 	for most := 1; most <= len(want)+1; most++ {
 		log := &changesLog{most: most}
 		m, err := New(Config{Self: *v.Members.At(3), View: v, Log: log})
@@ -103,7 +106,10 @@ func TestChangesOfAView(t *testing.T) {
 		log.machine = m
 		changed := *v.Members.At(0)
 		changed.Meta = "x"
-		d := &value{number: 2, slots: 5, removed: set{0b110}, reasons: []reason{{Suspected, 3}}, added: []Member{{Rank: 4, Identity: "j", Incarnation: 2}}, changed: []Member{changed}}
+		d := &value{
+			number: 2, slots: 5, removed: set{0b110}, reasons: []reason{{Suspected, 3}},
+			added: []Member{{Rank: 4, Identity: "j", Incarnation: 2}}, changed: []Member{changed},
+		}
 		if err := m.Learn(1, Decisions{[]*value{d}}); err != nil {
 			t.Fatal(err)
 		}

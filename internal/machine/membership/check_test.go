@@ -16,7 +16,10 @@ type checker struct {
 }
 
 func newChecker() *checker {
-	return &checker{views: map[uint64]View{}, cuts: map[uint64]string{}, leavers: map[string]bool{}, nonces: map[uint64]string{}}
+	return &checker{
+		views: map[uint64]View{}, cuts: map[uint64]string{}, leavers: map[string]bool{},
+		nonces: map[uint64]string{},
+	}
 }
 
 func who(m Member) string { return fmt.Sprintf("%s#%d", m.Identity, m.Incarnation) }

@@ -28,7 +28,8 @@ var shared = map[reflect.Type]bool{
 
 // ignored are fields that do not change what a machine does.
 var ignored = map[string]bool{
-	"Machine.stats": true, "Machine.buffer": true, "Machine.history": true, "Machine.names": true, "Machine.memo": true, "testLog.thaws": true, "testLog.record": true,
+	"Machine.stats": true, "Machine.buffer": true, "Machine.history": true, "Machine.names": true, "Machine.memo": true,
+	"testLog.thaws": true, "testLog.record": true,
 	"acceptor.began": true, "suspicions.marked": true,
 }
 

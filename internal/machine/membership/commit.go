@@ -174,7 +174,10 @@ func (m *Machine) Removed(now protocol.Time, view uint64, holder *Member) {
 
 // evicted returns why this member ends with a decision that removes it.
 func (m *Machine) evicted(before *View, v *value, next *View) *EvictedError {
-	e := &EvictedError{Rank: m.config.Self.Rank, View: m.view.Number, By: next.Number, Successor: next.Successor(&m.config.Self)}
+	e := &EvictedError{
+		Rank: m.config.Self.Rank, View: m.view.Number, By: next.Number,
+		Successor: next.Successor(&m.config.Self),
+	}
 	self, _ := before.index(m.config.Self.Rank)
 	if k := slices.Index(v.removed.each(), self); k >= 0 && v.reason(k).cause.evicts() {
 		e.Cause = v.reason(k).cause

@@ -65,7 +65,10 @@ func (m *Machine) beginCommitCast(now protocol.Time, v *value, root protocol.Ran
 		k.planCommitCast(m.config.RetryInterval / correctionDelay)
 	}
 	if me, ok := k.cast.Index(self); ok && k.plan != nil {
-		m.commitCast = commitCast{value: v, root: root, members: k.cast, process: k.plan.Process(protocol.Rank(me)), due: now, removed: removed}
+		m.commitCast = commitCast{
+			value: v, root: root, members: k.cast, process: k.plan.Process(protocol.Rank(me)), due: now,
+			removed: removed,
+		}
 	}
 }
 
@@ -84,7 +87,8 @@ func (k *memo) planCommitCast(delay protocol.Time) {
 	if !ok {
 		return
 	}
-	tree, _ := topology.New(topology.Binomial(), topology.Interleaved, size, protocol.Rank(root)) // there is one over any members
+	// there is one over any members
+	tree, _ := topology.New(topology.Binomial(), topology.Interleaved, size, protocol.Rank(root))
 	k.plan, _ = broadcast.NewPlan(broadcast.Config{
 		Size: size, Root: protocol.Rank(root),
 		Dissemination: broadcast.Tree{Tree: tree}, Correction: broadcast.Delayed{Delay: delay},

@@ -106,7 +106,8 @@ func TestCommitIsAnswered(t *testing.T) {
 				t.Fatal(err)
 			}
 			sent := framesOf(m, 1, Commit)[from]
-			if answered := len(sent) == 1 && sent[0].route == leftward && sent[0].value.number == commit.value.number; answered != (route == rightward) {
+			if answered := len(sent) == 1 && sent[0].route == leftward &&
+				sent[0].value.number == commit.value.number; answered != (route == rightward) {
 				t.Errorf("route %d, %s: %d answers", route, situation, len(sent))
 			}
 		}

@@ -102,7 +102,8 @@ func (c *Config) check() error {
 		return err
 	}
 	if m, ok := c.View.Member(c.Self.Rank); !ok || m != c.Self {
-		return fmt.Errorf("%w: rank %d (%q, incarnation %d) is not in its own view", ErrView, c.Self.Rank, c.Self.Identity, c.Self.Incarnation)
+		return fmt.Errorf("%w: rank %d (%q, incarnation %d) is not in its own view", ErrView, c.Self.Rank, c.Self.Identity,
+			c.Self.Incarnation)
 	}
 	if c.Log == nil {
 		return errors.New("membership: no Log given: a member without messages needs one that does nothing")

@@ -30,7 +30,10 @@ func TestConfigIsChecked(t *testing.T) {
 // group beyond 64, but no longer than other attempts.
 func TestFirstAttemptTimeout(t *testing.T) {
 	c := Config{AttemptTimeout: 5 * second}
-	for members, want := range map[int]protocol.Time{1: 1, 64: 1, 65: 2, 128: 2, 129: 3, 256: 3, 257: 4, 513: 5, 1024: 5, 65536: 5} {
+	for members, want := range map[int]protocol.Time{
+		1: 1, 64: 1, 65: 2, 128: 2, 129: 3, 256: 3, 257: 4, 513: 5, 1024: 5,
+		65536: 5,
+	} {
 		if got := c.firstAttemptTimeout(members); got != want*second {
 			t.Errorf("%d members: %d s, want %d", members, got/second, want)
 		}

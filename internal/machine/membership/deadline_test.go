@@ -19,14 +19,20 @@ func TestRequestsWaitForTheBatchWindow(t *testing.T) {
 		}
 	}
 	for what, ask := range map[string]func(a *asker){
-		"its own leave":     func(a *asker) { a.Leave(a.now) },
-		"its own version":   func(a *asker) { _ = a.RaiseVersion(a.now, a.view.Version+1) },
-		"its own candidate": func(a *asker) { a.Join(a.now, 1, Member{Identity: "new", Nonce: 9, Version: a.view.Version}, false) },
+		"its own leave":   func(a *asker) { a.Leave(a.now) },
+		"its own version": func(a *asker) { _ = a.RaiseVersion(a.now, a.view.Version+1) },
+		"its own candidate": func(a *asker) {
+			a.Join(a.now, 1, Member{Identity: "new", Nonce: 9, Version: a.view.Version},
+				false)
+		},
 		"another's leave":   from(frame{kind: Leave}),
 		"another's meta":    from(frame{kind: MetaChange, wanted: attributes{meta: "x"}}),
 		"another's version": func(a *asker) { from(frame{kind: Raise, version: a.view.Version + 1})(a) },
 		"another's joiner": func(a *asker) {
-			from(frame{kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "new", Nonce: 9, Version: a.view.Version}}})(a)
+			from(frame{kind: JoinRequest, candidate: candidate{Member: Member{
+				Rank: protocol.NoRank, Identity: "new", Nonce: 9,
+				Version: a.view.Version,
+			}}})(a)
 		},
 	} {
 		a := newAsker(t, func(c *Config) { c.View.Version-- })
@@ -36,7 +42,8 @@ func TestRequestsWaitForTheBatchWindow(t *testing.T) {
 			ask(a)
 			a.step(a.now)
 			if a.Deadline() > due || a.stats.Ballots > 0 {
-				t.Fatalf("%s: %d attempts after %d ms, called again in %d ms", what, a.stats.Ballots, (a.now-second)/millisecond, (a.Deadline()-a.now)/millisecond)
+				t.Fatalf("%s: %d attempts after %d ms, called again in %d ms", what, a.stats.Ballots, (a.now-second)/millisecond,
+					(a.Deadline()-a.now)/millisecond)
 			}
 		}
 		if a.stats.Ballots != 1 {

@@ -54,7 +54,10 @@ func (m *Machine) Learn(now protocol.Time, d Decisions) error {
 		if m.done != nil || v.number != known+1 {
 			continue
 		}
-		if err := m.handleCommit(now, &frame{kind: Commit, from: protocol.NoRank, route: toStraggler, root: protocol.NoRank, value: v}); err != nil {
+		if err := m.handleCommit(now, &frame{
+			kind: Commit, from: protocol.NoRank, route: toStraggler, root: protocol.NoRank,
+			value: v,
+		}); err != nil {
 			return err
 		}
 	}
@@ -126,7 +129,8 @@ func DecodeDecisions(b []byte) (Decisions, error) {
 	}
 	for i := range values {
 		if len(values) > savedCommits || values[i].number != values[0].number+uint64(i) {
-			return Decisions{}, fmt.Errorf("%w: %d decisions, of which that of view %d is out of place", ErrView, len(values), values[i].number)
+			return Decisions{}, fmt.Errorf("%w: %d decisions, of which that of view %d is out of place", ErrView, len(values),
+				values[i].number)
 		}
 	}
 	return Decisions{values}, nil

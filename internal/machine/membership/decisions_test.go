@@ -41,7 +41,8 @@ func TestJoinerPassesTheDecisionOn(t *testing.T) {
 	}
 	text, err := d.MarshalText()
 	var again Decisions
-	if err != nil || again.UnmarshalText(text) != nil || !reflect.DeepEqual(d, again) || again.UnmarshalText([]byte("?")) == nil {
+	if err != nil || again.UnmarshalText(text) != nil || !reflect.DeepEqual(d, again) ||
+		again.UnmarshalText([]byte("?")) == nil {
 		t.Errorf("as text: %v, %v", again, err)
 	}
 	n.blocked = nil
@@ -82,10 +83,16 @@ func TestDecisionAfterTheNextIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	joiner := func(number uint64) []Member {
-		return []Member{{Rank: protocol.Rank(number) + 1, Identity: fmt.Sprint("j", number), Address: "x", Incarnation: number, Nonce: number}}
+		return []Member{{
+			Rank: protocol.Rank(number) + 1, Identity: fmt.Sprint("j", number), Address: "x",
+			Incarnation: number, Nonce: number,
+		}}
 	}
 	if err := m.Learn(1, Decisions{[]*value{
-		{number: 2, slots: 4, removed: newSet(3), added: joiner(2), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}},
+		{
+			number: 2, slots: 4, removed: newSet(3), added: joiner(2),
+			cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}},
+		},
 		{number: 3, slots: 5, removed: newSet(4), added: joiner(3)},
 	}}); err != nil {
 		t.Fatal(err)
@@ -112,7 +119,8 @@ func TestDecisionsAreBounded(t *testing.T) {
 	}
 	b := d.Encode(nil)
 	got, err := DecodeDecisions(b)
-	if err != nil || len(b) > decisionBytes+4 || len(got.values) == 0 || got.values[len(got.values)-1].number != savedCommits+1 {
+	if err != nil || len(b) > decisionBytes+4 || len(got.values) == 0 ||
+		got.values[len(got.values)-1].number != savedCommits+1 {
 		t.Errorf("%d bytes: %d decisions, %v", len(b), len(got.values), err)
 	}
 	fill := &value{number: 3, slots: 1, removed: newSet(1), changed: []Member{{Identity: "x"}}}
@@ -124,7 +132,8 @@ func TestDecisionsAreBounded(t *testing.T) {
 	fill.changed[0].Meta = strings.Repeat("x", rest%positionBytes)
 	for longer, want := range []int{2, 1} {
 		fill.changed[0].Meta += strings.Repeat("y", longer)
-		if got, err := DecodeDecisions((Decisions{[]*value{d.values[0], fill}}).Encode(nil)); err != nil || len(got.values) != want {
+		if got, err := DecodeDecisions((Decisions{[]*value{d.values[0], fill}}).Encode(nil)); err != nil ||
+			len(got.values) != want {
 			t.Errorf("%d more than fits: %d decisions, %v", longer, len(got.values), err)
 		}
 	}

@@ -140,7 +140,13 @@ func TestRestartedVoterAcceptsAfterOthers(t *testing.T) {
 		owner protocol.Rank
 		acked []int
 		may   bool
-	}{{0, []int{1, 2}, true}, {0, []int{1}, false}, {0, []int{1, 2, 3, 4}, true}, {1, []int{2, 3}, false}, {1, []int{2, 3, 4}, true}} {
+	}{
+		{0, []int{1, 2}, true},
+		{0, []int{1}, false},
+		{0, []int{1, 2, 3, 4}, true},
+		{1, []int{2, 3}, false},
+		{1, []int{2, 3, 4}, true},
+	} {
 		m, err := Restore(Config{Log: new(voterLog), Durable: true}, NewSavedVote(*v.Members.At(0), v, Decisions{}))
 		if err != nil {
 			t.Fatal(err)
@@ -379,7 +385,10 @@ func TestMemberThatFlushesWaits(t *testing.T) {
 	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1); c.Log = newTestLog(c.Self, c.View) })
 	a.Suspect(a.now, 4, 1)
 	a.step(a.now)
-	d := &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+	d := &value{
+		number: 2, version: a.view.Version, slots: 5, removed: newSet(5),
+		cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}},
+	}
 	if err := a.Learn(a.now, Decisions{[]*value{d}}); err != nil {
 		t.Fatal(err)
 	}
@@ -419,8 +428,11 @@ func TestStrangeSavedVotes(t *testing.T) {
 	v.Number = 9
 	decision := func(number uint64) *value { return &value{number: number, slots: 3, removed: newSet(3)} }
 	for what, change := range map[string]func(*SavedVote){
-		"":                                 func(*SavedVote) {},
-		"it has voted":                     func(s *SavedVote) { s.promised, s.accepted, s.value = Ballot{1, 0}, Ballot{1, 0}, decision(10) },
+		"": func(*SavedVote) {},
+		"it has voted": func(s *SavedVote) {
+			s.promised, s.accepted, s.value = Ballot{1, 0}, Ballot{1, 0},
+				decision(10)
+		},
 		"it knows decisions":               func(s *SavedVote) { s.history = []*value{decision(8), decision(9)} },
 		"! a value of another view":        func(s *SavedVote) { s.value = decision(11) },
 		"! a view without members":         func(s *SavedVote) { s.View.Members = Members{} },
@@ -443,8 +455,10 @@ func TestStrangeSavedVotes(t *testing.T) {
 			t.Errorf("%q: restored without a log", what)
 		}
 		m, err := Restore(Config{Log: new(voterLog)}, got)
-		if err != nil || (m.acceptor.promised != Ballot{}) != (what == "it has voted") || m.acceptor.accepted != s.accepted || len(m.history) != len(s.history) {
-			t.Errorf("%q: promised %v, accepted %v, %d decisions: %v", what, m.acceptor.promised, m.acceptor.accepted, len(m.history), err)
+		if err != nil || (m.acceptor.promised != Ballot{}) != (what == "it has voted") || m.acceptor.accepted != s.accepted ||
+			len(m.history) != len(s.history) {
+			t.Errorf("%q: promised %v, accepted %v, %d decisions: %v", what, m.acceptor.promised, m.acceptor.accepted,
+				len(m.history), err)
 		}
 	}
 }

@@ -74,7 +74,10 @@ type explorer struct {
 }
 
 func explore(b bounds, configure func(*Config)) *explorer {
-	e := &explorer{seed: maphash.MakeSeed(), rng: rand.New(rand.NewPCG(1, 1)), seen: map[uint64]struct{}{}, limit: b.states, deep: b.deep}
+	e := &explorer{
+		seed: maphash.MakeSeed(), rng: rand.New(rand.NewPCG(1, 1)), seen: map[uint64]struct{}{},
+		limit: b.states, deep: b.deep,
+	}
 	w := &world{left: b, checker: newChecker()}
 	v := firstView(b.members)
 	w.checker.views[1] = v

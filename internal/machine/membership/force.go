@@ -30,7 +30,8 @@ func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	for _, r := range ranks {
 		i, ok := m.view.index(r)
 		if !ok || slices.Contains(m.Unreachable(), r) {
-			return fmt.Errorf("%w: rank %d is not in view %d, or cannot be reached by rank %d", ErrForce, r, m.view.Number, m.config.Self.Rank)
+			return fmt.Errorf("%w: rank %d is not in view %d, or cannot be reached by rank %d", ErrForce, r, m.view.Number,
+				m.config.Self.Rank)
 		}
 		forced.add(i)
 	}

@@ -143,7 +143,8 @@ func (f *frame) append(dst []byte) []byte {
 	dst = wire.AppendUint64(dst, f.incarnation)
 	switch f.kind {
 	case Status:
-		dst = wire.AppendUint8(dst, flag(f.stuck, statusStuck)|flag(f.abstains, statusAbstains)|flag(f.asks, statusAsks)|flag(f.lost, statusLost))
+		dst = wire.AppendUint8(dst, flag(f.stuck, statusStuck)|flag(f.abstains, statusAbstains)|flag(f.asks, statusAsks)|
+			flag(f.lost, statusLost))
 	case Report:
 		dst = appendReports(dst, f.reports)
 	case JoinRequest:

@@ -25,21 +25,36 @@ var (
 	anyName   = rapid.StringN(0, -1, MaxText)
 	anyMeta   = rapid.StringN(0, -1, MaxMeta)
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
-		return Member{anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"), anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"), rapid.Uint16().Draw(t, "version"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce")}
+		return Member{
+			anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"),
+			anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"),
+			rapid.Uint16().Draw(t, "version"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce"),
+		}
 	})
 	anyPositions = rapid.Custom(func(t *rapid.T) []Position {
 		var positions []Position
 		for _, h := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Position {
-			return Position{anyRank.Draw(t, "root"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "next"), anyRank.Draw(t, "holder")}
+			return Position{
+				anyRank.Draw(t, "root"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "next"),
+				anyRank.Draw(t, "holder"),
+			}
 		}), 0, 9).Draw(t, "positions") {
 			positions = merge(positions, []Position{h})
 		}
 		return positions
 	})
 	anyValue = rapid.Custom(func(t *rapid.T) *value {
-		v := &value{number: rapid.Uint64().Draw(t, "number"), version: rapid.Uint16().Draw(t, "version"), slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"), cut: anyPositions.Draw(t, "cut")}
+		v := &value{
+			number: rapid.Uint64().Draw(t, "number"), version: rapid.Uint16().Draw(t, "version"),
+			slots: protocol.Rank(rapid.Uint32().Draw(t, "slots")), removed: anySet.Draw(t, "removed"),
+			cut: anyPositions.Draw(t, "cut"),
+		}
 		for range v.removed.count() {
-			v.reasons = append(v.reasons, reason{rapid.SampledFrom([]Cause{Suspected, Unresponsive, Departed, Replaced, Forced, OperatorEvicted, Revoked}).Draw(t, "cause"), anyRank.Draw(t, "by")})
+			v.reasons = append(v.reasons,
+				reason{rapid.SampledFrom([]Cause{
+					Suspected, Unresponsive, Departed, Replaced, Forced, OperatorEvicted,
+					Revoked,
+				}).Draw(t, "cause"), anyRank.Draw(t, "by")})
 		}
 		v.added = append(v.added, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "added")...)
 		v.changed = append(v.changed, rapid.SliceOfN(anyMember, 0, 5).Draw(t, "changed")...)
@@ -48,7 +63,10 @@ var (
 )
 
 func anyFrame(t *rapid.T) *frame {
-	f := &frame{kind: Kind(rapid.IntRange(0, Kinds-1).Draw(t, "kind")), view: rapid.Uint64().Draw(t, "view"), incarnation: rapid.Uint64().Draw(t, "incarnation"), from: 3}
+	f := &frame{
+		kind: Kind(rapid.IntRange(0, Kinds-1).Draw(t, "kind")), view: rapid.Uint64().Draw(t, "view"),
+		incarnation: rapid.Uint64().Draw(t, "incarnation"), from: 3,
+	}
 	switch f.kind {
 	case Status:
 		f.stuck, f.abstains = rapid.Bool().Draw(t, "stuck"), rapid.Bool().Draw(t, "abstains")
@@ -56,7 +74,10 @@ func anyFrame(t *rapid.T) *frame {
 		for _, by := range rapid.SliceOfN(anyRank, 0, 3).Draw(t, "sources") {
 			r := report{by: by}
 			for _, s := range rapid.SliceOfN(anyRank, 0, 9).Draw(t, "suspects") {
-				r.suspects = append(r.suspects, suspect{max(s, 0), rapid.Uint64().Draw(t, "incarnation"), rapid.SampledFrom([]Cause{Suspected, OperatorEvicted, Revoked}).Draw(t, "why")})
+				r.suspects = append(r.suspects, suspect{
+					max(s, 0), rapid.Uint64().Draw(t, "incarnation"),
+					rapid.SampledFrom([]Cause{Suspected, OperatorEvicted, Revoked}).Draw(t, "why"),
+				})
 			}
 			f.reports = append(f.reports, r)
 		}
@@ -69,7 +90,8 @@ func anyFrame(t *rapid.T) *frame {
 	case Prepare:
 		f.ballot, f.other, f.members = anyBallot.Draw(t, "ballot"), anyBallot.Draw(t, "other"), anySet.Draw(t, "members")
 	case Promise:
-		f.ballot, f.members, f.positions = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members"), anyPositions.Draw(t, "positions")
+		f.ballot, f.members, f.positions = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members"),
+			anyPositions.Draw(t, "positions")
 		if rapid.Bool().Draw(t, "accepted") {
 			f.other, f.value = anyBallot.Draw(t, "other"), anyValue.Draw(t, "value")
 		}
@@ -80,7 +102,8 @@ func anyFrame(t *rapid.T) *frame {
 	case Accept:
 		f.ballot, f.members = anyBallot.Draw(t, "ballot"), anySet.Draw(t, "members")
 	case Commit:
-		f.route, f.root, f.value = route(rapid.IntRange(0, int(routes)-1).Draw(t, "route")), anyRank.Draw(t, "root"), anyValue.Draw(t, "value")
+		f.route, f.root, f.value = route(rapid.IntRange(0, int(routes)-1).Draw(t, "route")), anyRank.Draw(t, "root"),
+			anyValue.Draw(t, "value")
 	}
 	return f
 }
@@ -110,7 +133,10 @@ func FuzzParse(f *testing.F) {
 		{kind: Status, abstains: true},
 		{kind: Report, reports: []report{{1, []suspect{{3, 1, 0}}}}},
 		{kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "a"}}},
-		{kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, positions: []Position{{1, 1, 5, 2}}, value: &value{number: 2, slots: 3, removed: set{1}}},
+		{
+			kind: Promise, ballot: Ballot{1, 0}, other: Ballot{1, 0}, members: set{7}, positions: []Position{{1, 1, 5, 2}},
+			value: &value{number: 2, slots: 3, removed: set{1}},
+		},
 		{kind: Commit, value: &value{number: 2, slots: 4, removed: set{0}, added: []Member{{Rank: 3, Identity: "x"}}}},
 	} {
 		f.Add(fr.append(nil))
@@ -139,10 +165,14 @@ func FuzzReceive(f *testing.F) {
 	}
 	whole := set{31}
 	change := &value{number: 2, slots: 5, removed: set{1}, cut: []Position{{1, 1, 2, 1}}}
-	f.Add(uint8(1), head(frame{kind: Prepare, ballot: Ballot{1, 1}, members: whole}), head(frame{kind: Propose, ballot: Ballot{1, 1}, value: change}))
-	f.Add(uint8(1), head(frame{kind: Report, reports: []report{{2, []suspect{{0, 1, 0}, {1, 1, 0}}}}}), head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
-	f.Add(uint8(4), head(frame{kind: Commit, root: 1, value: change}), head(frame{kind: Commit, root: 1, route: rightward, value: change}))
-	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: candidate{Member: Member{Identity: "n", Nonce: 9}}}), head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
+	f.Add(uint8(1), head(frame{kind: Prepare, ballot: Ballot{1, 1}, members: whole}),
+		head(frame{kind: Propose, ballot: Ballot{1, 1}, value: change}))
+	f.Add(uint8(1), head(frame{kind: Report, reports: []report{{2, []suspect{{0, 1, 0}, {1, 1, 0}}}}}),
+		head(frame{kind: Promise, ballot: Ballot{1, 2}, members: set{30}}))
+	f.Add(uint8(4), head(frame{kind: Commit, root: 1, value: change}),
+		head(frame{kind: Commit, root: 1, route: rightward, value: change}))
+	f.Add(uint8(3), head(frame{kind: JoinRequest, candidate: candidate{Member: Member{Identity: "n", Nonce: 9}}}),
+		head(frame{kind: Cancel, ballot: Ballot{9, 3}}))
 	f.Add(uint8(3), head(frame{kind: Refuse, ballot: Ballot{1, 2}, other: Ballot{9, 9}}), head(frame{kind: Removed}))
 	f.Fuzz(func(t *testing.T, from uint8, first, second []byte) {
 		self := *v.Members.At(2)
@@ -261,7 +291,10 @@ func TestBallotsThatAreRefused(t *testing.T) {
 
 // A rank that no view has is refused: sets of ranks would grow with it.
 func TestRanksThatAreRefused(t *testing.T) {
-	for rank, refused := range map[protocol.Rank]bool{0: false, MaxSlots - 1: false, MaxSlots: true, math.MaxUint32 - 1: true} {
+	for rank, refused := range map[protocol.Rank]bool{
+		0: false, MaxSlots - 1: false, MaxSlots: true,
+		math.MaxUint32 - 1: true,
+	} {
 		f := frame{kind: Refuse, ballot: Ballot{1, 0}, other: Ballot{1, rank}}
 		if _, err := parse(3, f.append(nil)); errors.Is(err, ErrFrame) != refused {
 			t.Errorf("rank %d: %v", rank, err)
@@ -294,7 +327,10 @@ func TestKindsHaveNames(t *testing.T) {
 // A member is removed for a reason that there is.
 func TestReasonsThatAreRefused(t *testing.T) {
 	for cause, refused := range map[Cause]bool{Suspected: false, Forced: false, Joined: true, 255: true} {
-		f := frame{kind: Propose, ballot: Ballot{1, 0}, value: &value{number: 2, slots: 1, removed: set{1}, reasons: []reason{{cause, 0}}}}
+		f := frame{kind: Propose, ballot: Ballot{1, 0}, value: &value{
+			number: 2, slots: 1, removed: set{1},
+			reasons: []reason{{cause, 0}},
+		}}
 		if _, err := parse(3, f.append(nil)); errors.Is(err, ErrFrame) != refused {
 			t.Errorf("cause %d: %v", cause, err)
 		}

@@ -87,7 +87,8 @@ func TestReplaceALiveHolder(t *testing.T) {
 		}
 		n.run(time.Second, func() bool { return n.hosts[3].m.done != nil })
 		var evicted *EvictedError
-		if !errors.As(n.hosts[3].m.done, &evicted) || evicted.Successor == nil || evicted.Successor.Nonce != 77 || evicted.Successor.Incarnation != a.View.Number {
+		if !errors.As(n.hosts[3].m.done, &evicted) || evicted.Successor == nil || evicted.Successor.Nonce != 77 ||
+			evicted.Successor.Incarnation != a.View.Number {
 			t.Errorf("%+v: the old process ends with %v", c, n.hosts[3].m.done)
 		}
 	}

@@ -82,7 +82,10 @@ func (m *Machine) invariantOfSuspicions() error {
 			return fmt.Errorf("it suspects %v", s.own)
 		}
 	}
-	for name, list := range map[string]set{"silent": m.live[silent], "awaited": m.live[awaited], "unheard": m.live[unheard], "abstains": m.live[abstaining], "asked": m.live[asked]} {
+	for name, list := range map[string]set{
+		"silent": m.live[silent], "awaited": m.live[awaited],
+		"unheard": m.live[unheard], "abstains": m.live[abstaining], "asked": m.live[asked],
+	} {
 		if list.has(m.self) || list != nil && !list.fits(m.view.Members.Len()) {
 			return fmt.Errorf("it is %s itself, or one of another view is", name)
 		}
@@ -123,7 +126,8 @@ func (m *Machine) invariantOfRequests() error {
 		}
 	}
 	for _, q := range m.metas {
-		if of := m.view.Members.Find(q.rank); of == nil || of.Incarnation != q.incarnation || of.attributes() == q.attributes {
+		if of := m.view.Members.Find(q.rank); of == nil || of.Incarnation != q.incarnation ||
+			of.attributes() == q.attributes {
 			return fmt.Errorf("rank %d wants what it has, or is no member", q.rank)
 		}
 	}

@@ -80,7 +80,8 @@ func (m *Machine) supersede(c *Member) {
 		if o.Identity != c.Identity || o.Address != c.Address || o.Nonce == c.Nonce {
 			return false
 		}
-		m.answers = append(m.answers, Answer{Token: p.token, Err: fmt.Errorf("%w: %q at %s", ErrSuperseded, c.Identity, c.Address)})
+		m.answers = append(m.answers,
+			Answer{Token: p.token, Err: fmt.Errorf("%w: %q at %s", ErrSuperseded, c.Identity, c.Address)})
 		return true
 	})
 }
@@ -146,7 +147,10 @@ func (m *Machine) answerAdmitted(next *View, cut []Position) {
 	m.pending = slices.DeleteFunc(m.pending, func(p pending) bool {
 		i := next.admitted(&p.candidate.Member)
 		if i >= 0 {
-			m.answers = append(m.answers, Answer{Token: p.token, View: *next, Rank: next.Members.At(i).Rank, Cut: cut, Decisions: m.DecisionsUpTo(next.Number)})
+			m.answers = append(m.answers, Answer{
+				Token: p.token, View: *next, Rank: next.Members.At(i).Rank, Cut: cut,
+				Decisions: m.DecisionsUpTo(next.Number),
+			})
 		}
 		return i >= 0
 	})
@@ -166,7 +170,8 @@ func (m *Machine) expireJoins(now protocol.Time) {
 		if p.until > now {
 			return false
 		}
-		m.answers = append(m.answers, Answer{Token: p.token, Err: fmt.Errorf("%w: at rank %d in view %d", ErrTimeout, m.config.Self.Rank, m.view.Number)})
+		m.answers = append(m.answers,
+			Answer{Token: p.token, Err: fmt.Errorf("%w: at rank %d in view %d", ErrTimeout, m.config.Self.Rank, m.view.Number)})
 		return true
 	})
 }

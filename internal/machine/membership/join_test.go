@@ -192,14 +192,18 @@ func TestCandidatesWithOneIdentity(t *testing.T) {
 	}{{7, "h:1", true}, {7, "h:2", true}, {8, "h:1", true}, {8, "h:2", false}} {
 		a := newAsker(t, nil)
 		of := func(nonce uint64, address string) candidate {
-			return candidate{Member: Member{Rank: protocol.NoRank, Identity: "new", Address: address, Nonce: nonce, Version: a.view.Version}}
+			return candidate{Member: Member{
+				Rank: protocol.NoRank, Identity: "new", Address: address, Nonce: nonce,
+				Version: a.view.Version,
+			}}
 		}
 		a.receive(t, 1, frame{kind: JoinRequest, candidate: of(7, "h:1")})
 		until := a.candidates[0].until
 		a.now += millisecond
 		a.receive(t, 1, frame{kind: JoinRequest, candidate: of(c.nonce, c.address)})
 		got := a.candidates[0]
-		if taken := got.until > until; len(a.candidates) != 1 || taken != c.taken || taken && (got.Nonce != c.nonce || got.Address != c.address) {
+		if taken := got.until > until; len(a.candidates) != 1 || taken != c.taken || taken &&
+			(got.Nonce != c.nonce || got.Address != c.address) {
 			t.Errorf("nonce %d at %s: %+v", c.nonce, c.address, a.candidates)
 		}
 	}
@@ -213,7 +217,10 @@ func TestLeaverAnswersItsCandidate(t *testing.T) {
 		a.Join(a.now, 1, Member{Identity: "new", Address: "x", Nonce: 7, Version: a.view.Version}, false)
 		a.Leave(a.now)
 		joined := Member{Rank: 0, Identity: "new", Address: "x", Nonce: nonce, Incarnation: 2, Version: a.view.Version}
-		a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{number: 2, version: a.view.Version, slots: 5, removed: set{1}, reasons: make([]reason, 1), added: []Member{joined}}})
+		a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{
+			number: 2, version: a.view.Version, slots: 5,
+			removed: set{1}, reasons: make([]reason, 1), added: []Member{joined},
+		}})
 		got, ok := a.Answers()
 		if !ok || (got.Err == nil) != (nonce == 7) || got.Err == nil && (got.Rank != 0 || got.View.Number != 2) {
 			t.Errorf("the process with nonce %d is admitted: %+v", nonce, got)
@@ -247,7 +254,8 @@ func TestFullGroup(t *testing.T) {
 	if len(m.answers) != 1 || !errors.Is(m.answers[0].Err, ErrFull) {
 		t.Errorf("%+v", m.answers)
 	}
-	if err := m.handleJoinRequest(1, candidate{Member: Member{Identity: "c", Nonce: 9}}); err != nil || len(m.candidates) > 0 {
+	if err := m.handleJoinRequest(1, candidate{Member: Member{Identity: "c", Nonce: 9}}); err != nil ||
+		len(m.candidates) > 0 {
 		t.Errorf("%d candidates: %v", len(m.candidates), err)
 	}
 }
@@ -291,7 +299,10 @@ func TestMostCandidates(t *testing.T) {
 	a := newAsker(t, nil)
 	next := &value{number: 2, version: a.view.Version, slots: 5 + maxPending, removed: newSet(5)}
 	for i := range protocol.Rank(maxPending + 1) {
-		c := Member{Rank: 5 + i, Identity: fmt.Sprint("new", i), Address: fmt.Sprint(i), Incarnation: 2, Nonce: 9, Version: a.view.Version}
+		c := Member{
+			Rank: 5 + i, Identity: fmt.Sprint("new", i), Address: fmt.Sprint(i), Incarnation: 2, Nonce: 9,
+			Version: a.view.Version,
+		}
 		a.Join(a.now, uint64(i), c, false)
 		if i < maxPending {
 			next.added = append(next.added, c)
@@ -307,7 +318,8 @@ func TestMostCandidates(t *testing.T) {
 		}
 	}
 	for i := range maxCandidates + 1 {
-		if err := a.handleJoinRequest(a.now, candidate{Member: Member{Identity: fmt.Sprint("later", i), Nonce: 9}}); err != nil {
+		if err := a.handleJoinRequest(a.now, candidate{Member: Member{Identity: fmt.Sprint("later", i), Nonce: 9}}); err !=
+			nil {
 			t.Fatal(err)
 		}
 	}

@@ -167,7 +167,10 @@ func (l *testLog) fetch() {
 		}
 		for _, m := range l.view.Members.All() {
 			if m.Rank != l.self.Rank {
-				l.out = append(l.out, outgoing{m.Rank, datum{want: true, view: l.view.Number, root: h.Root, incarnation: h.Incarnation, number: s.next}})
+				l.out = append(l.out, outgoing{m.Rank, datum{
+					want: true, view: l.view.Number, root: h.Root,
+					incarnation: h.Incarnation, number: s.next,
+				}})
 			}
 		}
 	}

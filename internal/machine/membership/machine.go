@@ -91,7 +91,10 @@ func New(c Config) (*Machine, error) {
 
 // newMachine returns a machine for a checked config.
 func newMachine(c Config, k *memo) *Machine {
-	m := &Machine{config: c, memo: k, attempting: attempting{attemptTimeout: c.firstAttemptTimeout(c.View.Members.Len())}, durable: durable{changed: true, sync: true}}
+	m := &Machine{
+		config: c, memo: k, attempting: attempting{attemptTimeout: c.firstAttemptTimeout(c.View.Members.Len())},
+		durable: durable{changed: true, sync: true},
+	}
 	m.enter(&c.View)
 	m.wanted = c.Self.attributes()
 	m.history = c.Decisions.historyUpTo(c.View.Number)

@@ -78,7 +78,10 @@ func TestMembersSurviveJSON(t *testing.T) {
 	if err = errors.Join(err, json.Unmarshal(text, &got)); err != nil || !got.equal(list) {
 		t.Fatalf("%s became %v: %v", text, got, err)
 	}
-	for _, bad := range []string{`[{"Rank":1},{"Rank":1}]`, `[{"Rank":2},{"Rank":1}]`, `[{"Rank":-1}]`, `[{"Rank":65536}]`, `{}`} {
+	for _, bad := range []string{
+		`[{"Rank":1},{"Rank":1}]`, `[{"Rank":2},{"Rank":1}]`, `[{"Rank":-1}]`,
+		`[{"Rank":65536}]`, `{}`,
+	} {
 		if err := json.Unmarshal([]byte(bad), &got); err == nil {
 			t.Errorf("%s is taken for members", bad)
 		}
@@ -185,7 +188,8 @@ func TestNamesFollowViews(t *testing.T) {
 	m.named("p1")
 	next := v
 	next.Number = 2
-	next.Members = v.Members.change([]protocol.Rank{3}, Member{Rank: 1, Identity: "p2", Incarnation: 2}, Member{Rank: 2, Identity: "new", Incarnation: 2})
+	next.Members = v.Members.change([]protocol.Rank{3}, Member{Rank: 1, Identity: "p2", Incarnation: 2},
+		Member{Rank: 2, Identity: "new", Incarnation: 2})
 	m.enter(&next)
 	for _, identity := range []string{"p0", "p1", "p2", "p3", "new"} {
 		i, ok := m.named(identity)

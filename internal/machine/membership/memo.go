@@ -53,6 +53,7 @@ func (v *View) same(w *View) bool {
 }
 
 func (v *value) equal(w *value) bool {
-	return v == w || v.number == w.number && v.version == w.version && v.slots == w.slots && bytes.Equal(v.removed, w.removed) && slices.Equal(v.reasons, w.reasons) &&
+	return v == w || v.number == w.number && v.version == w.version && v.slots == w.slots &&
+		bytes.Equal(v.removed, w.removed) && slices.Equal(v.reasons, w.reasons) &&
 		slices.Equal(v.added, w.added) && slices.Equal(v.changed, w.changed) && slices.Equal(v.cut, w.cut)
 }

@@ -41,13 +41,17 @@ func TestSiblingsShareTheNextView(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, change := range map[string]func(*Machine, *value){
-		"":                   func(*Machine, *value) {},
-		"another number":     func(_ *Machine, v *value) { v.number++ },
-		"another version":    func(_ *Machine, v *value) { v.version++ },
-		"more slots":         func(_ *Machine, v *value) { v.slots++ },
-		"a member less":      func(_ *Machine, v *value) { v.removed.add(2) },
-		"another reason":     func(_ *Machine, v *value) { v.reasons[0].cause = Departed },
-		"a joiner":           func(_ *Machine, v *value) { v.added = append(v.added, Member{Rank: 1, Identity: "j", Incarnation: 2}) },
+		"":                func(*Machine, *value) {},
+		"another number":  func(_ *Machine, v *value) { v.number++ },
+		"another version": func(_ *Machine, v *value) { v.version++ },
+		"more slots":      func(_ *Machine, v *value) { v.slots++ },
+		"a member less":   func(_ *Machine, v *value) { v.removed.add(2) },
+		"another reason":  func(_ *Machine, v *value) { v.reasons[0].cause = Departed },
+		"a joiner": func(_ *Machine,
+			v *value,
+		) {
+			v.added = append(v.added, Member{Rank: 1, Identity: "j", Incarnation: 2})
+		},
 		"a meta":             func(_ *Machine, v *value) { v.changed[0].Meta = "y" },
 		"another cut":        func(_ *Machine, v *value) { v.cut[0].Next++ },
 		"other members":      func(m *Machine, _ *value) { m.view.Members = firstView(3).Members },
@@ -57,7 +61,10 @@ func TestSiblingsShareTheNextView(t *testing.T) {
 		of := func() *value {
 			changed := *v.Members.At(0)
 			changed.Meta = "x"
-			w := &value{number: 2, slots: 3, removed: newSet(3), reasons: []reason{{Suspected, 0}}, changed: []Member{changed}, cut: []Position{{0, 1, 1, 0}}}
+			w := &value{
+				number: 2, slots: 3, removed: newSet(3), reasons: []reason{{Suspected, 0}}, changed: []Member{changed},
+				cut: []Position{{0, 1, 1, 0}},
+			}
 			w.removed.add(1)
 			return w
 		}

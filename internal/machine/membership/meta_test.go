@@ -42,7 +42,8 @@ func TestSetMeta(t *testing.T) {
 		}
 		for _, h := range n.hosts[1:] {
 			for i := 1; i < size; i++ {
-				if m, _ := h.memberIn(n.hosts[i].self.Rank); m.Meta != fmt.Sprint("of ", i) || m.Incarnation != n.hosts[i].self.Incarnation {
+				if m, _ := h.memberIn(n.hosts[i].self.Rank); m.Meta != fmt.Sprint("of ", i) ||
+					m.Incarnation != n.hosts[i].self.Incarnation {
 					t.Errorf("%s sees %+v", who(h.self), m)
 				}
 			}

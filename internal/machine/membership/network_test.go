@@ -35,13 +35,14 @@ type network struct {
 	frames          [Kinds]int
 	spy             func(from *host, kind Kind)                      // sees every frame that is sent
 	strange         func(to *host, from protocol.Rank, frame []byte) // sees every frame before it is received
-	answers         func(Answer)                                     // gets the answers to candidates; nil: the hosts get them
-	evictions       int
-	judged          int  // see checkInvariants
-	disks           bool // processes are restored from what they have saved
-	verbose         bool
-	log             []string
-	failure         error
+	// gets the answers to candidates; nil: the hosts get them
+	answers   func(Answer)
+	evictions int
+	judged    int  // see checkInvariants
+	disks     bool // processes are restored from what they have saved
+	verbose   bool
+	log       []string
+	failure   error
 }
 
 // host is a process: a machine, its log, and what the network knows of it.
@@ -113,7 +114,8 @@ func (e *events) pop() event {
 
 func newNetwork(t testing.TB, size int, seed uint64, configure func(*Config)) *network {
 	n := &network{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), now: 1, checker: newChecker(), config: configure, names: map[string]*host{},
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), now: 1, checker: newChecker(), config: configure,
+		names:   map[string]*host{},
 		latency: 100 * time.Microsecond, jitter: 100 * time.Microsecond,
 	}
 	v := firstView(size)
@@ -127,7 +129,10 @@ func newNetwork(t testing.TB, size int, seed uint64, configure func(*Config)) *n
 func firstView(size int) View {
 	var members []Member
 	for r := range protocol.Rank(size) {
-		members = append(members, Member{Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r), Incarnation: 1})
+		members = append(members, Member{
+			Rank: r, Identity: fmt.Sprint("p", r), Address: fmt.Sprint("host", r),
+			Incarnation: 1,
+		})
 	}
 	return View{Number: 1, Slots: protocol.Rank(size), Members: MembersOf(members...)}
 }
@@ -509,7 +514,10 @@ func (n *network) nonce() uint64 {
 
 // join adds a new process.
 func (n *network) join(identity, domain string) *host {
-	h := n.addHost(Member{Rank: protocol.NoRank, Identity: identity, Domain: domain, Address: "at " + identity, Nonce: n.nonce()})
+	h := n.addHost(Member{
+		Rank: protocol.NoRank, Identity: identity, Domain: domain, Address: "at " + identity,
+		Nonce: n.nonce(),
+	})
 	n.requestJoin(h)
 	return h
 }
@@ -517,7 +525,10 @@ func (n *network) join(identity, domain string) *host {
 // copyOf adds a second process with the identity of another, as an operator does by
 // mistake.
 func (n *network) copyOf(h *host) *host {
-	c := n.addHost(Member{Rank: protocol.NoRank, Identity: h.self.Identity, Address: fmt.Sprint("copy", len(n.hosts)), Nonce: n.nonce()})
+	c := n.addHost(Member{
+		Rank: protocol.NoRank, Identity: h.self.Identity, Address: fmt.Sprint("copy", len(n.hosts)),
+		Nonce: n.nonce(),
+	})
 	n.logf("%s is started again elsewhere", who(h.self))
 	n.requestJoin(c)
 	return c
@@ -641,7 +652,8 @@ func (n *network) situation() string {
 		if h.m != nil {
 			state, _ := h.m.State()
 			r := &h.m.acceptor
-			fmt.Fprintf(&b, " %v %v promised %v accepted %v holds %v frozen %v proposes %v flushed %v sees %v", state, &h.m.view, r.promised, r.accepted, r.holds, r.frozen, h.m.proposer != nil, h.log.Flushed(), h.sees)
+			fmt.Fprintf(&b, " %v %v promised %v accepted %v holds %v frozen %v proposes %v flushed %v sees %v", state, &h.m.view,
+				r.promised, r.accepted, r.holds, r.frozen, h.m.proposer != nil, h.log.Flushed(), h.sees)
 		}
 		b.WriteByte('\n')
 	}

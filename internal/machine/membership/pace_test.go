@@ -105,7 +105,10 @@ func TestAnswersToReportsTeachPatience(t *testing.T) {
 func TestPaceIsForgotten(t *testing.T) {
 	a := newAsker(t, nil)
 	a.pace.answer = 8 * second
-	a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5)}})
+	a.receive(t, 1, frame{kind: Commit, root: 1, value: &value{
+		number: 2, version: a.view.Version, slots: 5,
+		removed: newSet(5),
+	}})
 	if a.view.Number != 2 || a.pace.answer != 6*second {
 		t.Errorf("in view %d, answers are expected after %d s", a.view.Number, a.pace.answer/second)
 	}

@@ -105,7 +105,10 @@ func (m *Machine) acknowledge(to protocol.Rank) {
 		m.put(to, frame{kind: Accept, ballot: p.ballot, members: p.acked})
 		return
 	}
-	m.put(to, frame{kind: Promise, ballot: p.ballot, other: p.accepted, members: p.acked, positions: p.positions, value: p.value})
+	m.put(to, frame{
+		kind: Promise, ballot: p.ballot, other: p.accepted, members: p.acked, positions: p.positions,
+		value: p.value,
+	})
 }
 
 // handlePromise merges a promise from below: the members, their highest positions,

@@ -27,7 +27,10 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 // identity, candidates are added, and members get the metas that they want. The number
 // of the view is the incarnation of the candidates.
 func (m *Machine) compose(members set, cut []Position) *value {
-	v := &value{number: m.view.Number + 1, slots: m.view.Slots, removed: members.complement(m.view.Members.Len()), cut: cut}
+	v := &value{
+		number: m.view.Number + 1, slots: m.view.Slots, removed: members.complement(m.view.Members.Len()),
+		cut: cut,
+	}
 	for _, l := range m.leavers {
 		i, _ := m.view.index(l.rank)
 		v.removed.add(i)

@@ -37,7 +37,10 @@ func (m *Machine) begin(now protocol.Time, members set) {
 	}
 	m.acceptor.news.begun = now
 	m.stats.Ballots++
-	_ = m.handlePrepare(now, &frame{kind: Prepare, from: m.config.Self.Rank, ballot: b, other: m.acceptor.proposed, members: members})
+	_ = m.handlePrepare(now, &frame{
+		kind: Prepare, from: m.config.Self.Rank, ballot: b, other: m.acceptor.proposed,
+		members: members,
+	})
 }
 
 // reconsider checks a running attempt after any event. A participant that is now
@@ -92,7 +95,8 @@ func (m *Machine) quietAt() protocol.Time {
 	if r.tried == 0 {
 		return 0
 	}
-	return min(r.news.last+min((r.news.last-r.tried)/quietShare, m.config.RetryInterval), r.news.begun+m.config.AttemptTimeout)
+	return min(r.news.last+min((r.news.last-r.tried)/quietShare, m.config.RetryInterval),
+		r.news.begun+m.config.AttemptTimeout)
 }
 
 // quietShare is how many times as long as that while the news came.

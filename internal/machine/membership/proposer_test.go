@@ -203,9 +203,13 @@ func TestLowerBallotsAreRefused(t *testing.T) {
 			everyone := set(nil).complement(5)
 			a.receive(t, 1, frame{kind: Prepare, ballot: Ballot{2, 1}, members: everyone})
 			a.run()
-			a.receive(t, b.Rank, frame{kind: kind, ballot: b, members: everyone, value: &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5)}})
+			a.receive(t, b.Rank, frame{
+				kind: kind, ballot: b, members: everyone,
+				value: &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5)},
+			})
 			sent := framesOf(a.Machine, a.now, Refuse)[b.Rank]
-			if refused := len(sent) == 1 && sent[0].ballot == b && sent[0].other == (Ballot{2, 1}); refused != b.less(Ballot{2, 1}) {
+			if refused := len(sent) == 1 && sent[0].ballot == b &&
+				sent[0].other == (Ballot{2, 1}); refused != b.less(Ballot{2, 1}) {
 				t.Errorf("%v of %v is refused: %t", kind, b, refused)
 			}
 		}
@@ -248,18 +252,36 @@ func TestMemberThawsWhenBallotsAreOver(t *testing.T) {
 		frames []frame
 		frozen bool
 	}{
-		"a ballot":                        {[]frame{prepare(Ballot{1, 0}, none)}, true},
-		"it is canceled":                  {[]frame{prepare(Ballot{1, 0}, none), cancel(Ballot{1, 0}, none)}, false},
-		"the next one is canceled":        {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none), cancel(Ballot{2, 0}, none)}, false},
-		"the first one was proposed in":   {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, Ballot{1, 0}), cancel(Ballot{2, 0}, Ballot{1, 0})}, true},
-		"another's is canceled":           {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 1}, none)}, true},
-		"another's is over, not the last": {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 0}, none)}, true},
-		"both are canceled":               {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none), cancel(Ballot{1, 1}, none), cancel(Ballot{1, 0}, none)}, false},
-		"it comes after its cancel":       {[]frame{cancel(Ballot{1, 0}, none), prepare(Ballot{1, 0}, none)}, false},
-		"a lower one after another's":     {[]frame{cancel(Ballot{3, 1}, none), prepare(Ballot{2, 0}, none)}, false},
-		"a later one after its cancel":    {[]frame{cancel(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none)}, true},
-		"a cancel of one before":          {[]frame{prepare(Ballot{2, 0}, none), cancel(Ballot{1, 0}, none)}, true},
-		"three, and the last is canceled": {[]frame{prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none), prepare(Ballot{3, 0}, none), cancel(Ballot{3, 0}, none)}, false},
+		"a ballot":       {[]frame{prepare(Ballot{1, 0}, none)}, true},
+		"it is canceled": {[]frame{prepare(Ballot{1, 0}, none), cancel(Ballot{1, 0}, none)}, false},
+		"the next one is canceled": {[]frame{
+			prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none),
+			cancel(Ballot{2, 0}, none),
+		}, false},
+		"the first one was proposed in": {[]frame{
+			prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, Ballot{1, 0}),
+			cancel(Ballot{2, 0}, Ballot{1, 0}),
+		}, true},
+		"another's is canceled": {[]frame{
+			prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none),
+			cancel(Ballot{1, 1}, none),
+		}, true},
+		"another's is over, not the last": {[]frame{
+			prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none),
+			cancel(Ballot{1, 0}, none),
+		}, true},
+		"both are canceled": {[]frame{
+			prepare(Ballot{1, 0}, none), prepare(Ballot{1, 1}, none),
+			cancel(Ballot{1, 1}, none), cancel(Ballot{1, 0}, none),
+		}, false},
+		"it comes after its cancel":    {[]frame{cancel(Ballot{1, 0}, none), prepare(Ballot{1, 0}, none)}, false},
+		"a lower one after another's":  {[]frame{cancel(Ballot{3, 1}, none), prepare(Ballot{2, 0}, none)}, false},
+		"a later one after its cancel": {[]frame{cancel(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none)}, true},
+		"a cancel of one before":       {[]frame{prepare(Ballot{2, 0}, none), cancel(Ballot{1, 0}, none)}, true},
+		"three, and the last is canceled": {[]frame{
+			prepare(Ballot{1, 0}, none), prepare(Ballot{2, 0}, none),
+			prepare(Ballot{3, 0}, none), cancel(Ballot{3, 0}, none),
+		}, false},
 	} {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(2); c.Log = newTestLog(c.Self, c.View) })
 		for _, f := range c.frames {
@@ -307,7 +329,8 @@ func TestAcknowledgmentsAlongTheTree(t *testing.T) {
 		t.Errorf("it promises for others to %d members", len(sent))
 	}
 	a.receive(t, 2, prepare)
-	if sent := framesOf(a.Machine, a.now, Promise); len(sent) != 1 || len(sent[2]) != 1 || sent[2][0].members.count() != 1 {
+	if sent := framesOf(a.Machine, a.now, Promise); len(sent) != 1 || len(sent[2]) != 1 ||
+		sent[2][0].members.count() != 1 {
 		t.Errorf("%d members get a promise", len(sent))
 	}
 	a.answer(t, Promise, b, 3)
@@ -323,7 +346,10 @@ func TestAcknowledgmentsAlongTheTree(t *testing.T) {
 func TestAcceptanceWaitsForMessages(t *testing.T) {
 	a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(1); c.Log = newTestLog(c.Self, c.View) })
 	a.receive(t, 0, frame{kind: Prepare, ballot: Ballot{1, 0}, members: set(nil).complement(5)})
-	d := &value{number: 2, version: a.view.Version, slots: 5, removed: newSet(5), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+	d := &value{
+		number: 2, version: a.view.Version, slots: 5, removed: newSet(5),
+		cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}},
+	}
 	for range 3 {
 		a.receive(t, 0, frame{kind: Propose, ballot: Ballot{1, 0}, value: d})
 	}
@@ -345,7 +371,10 @@ func TestProposerThatHasYieldedAccepts(t *testing.T) {
 	a.step(a.now)
 	b := a.proposer.ballot
 	for from := range 3 {
-		f := frame{kind: Promise, ballot: b, members: newSet(5), positions: []Position{{Root: 1, Incarnation: 1, Next: 1, Holder: 1}}}
+		f := frame{
+			kind: Promise, ballot: b, members: newSet(5),
+			positions: []Position{{Root: 1, Incarnation: 1, Next: 1, Holder: 1}},
+		}
 		f.members.add(from + 1)
 		a.receive(t, protocol.Rank(from+1), f)
 	}

@@ -76,7 +76,10 @@ func TestWithdrawalsPassRelays(t *testing.T) {
 			via = 21
 		}
 		learned := func() bool {
-			return slices.ContainsFunc(n.hosts[0].m.suspicions.reported, func(r reported) bool { return r.by == 21 && r.via == via })
+			return slices.ContainsFunc(n.hosts[0].m.suspicions.reported, func(r reported) bool {
+				return r.by == 21 &&
+					r.via == via
+			})
 		}
 		if !n.run(200*time.Millisecond, learned) {
 			t.Fatalf("repeated %v: %+v", repeated, n.hosts[0].m.suspicions.reported)
@@ -124,7 +127,10 @@ func TestRelayedReportsNameTheirSource(t *testing.T) {
 	n.suspect(source, n.hosts[20].self)
 	n.pump(source)
 	told := func() bool {
-		return slices.ContainsFunc(n.hosts[0].m.suspicions.reported, func(r reported) bool { return r.by == 21 && r.via == 2 })
+		return slices.ContainsFunc(n.hosts[0].m.suspicions.reported, func(r reported) bool {
+			return r.by == 21 &&
+				r.via == 2
+		})
 	}
 	if !n.run(10*time.Millisecond, told) {
 		t.Fatal(n.situation())

@@ -193,11 +193,13 @@ func TestAnswersEndSilence(t *testing.T) {
 	whole := some(0, 1, 2, 3, 4)
 	for what, f := range map[string]frame{
 		"a pong": {kind: Pong}, "a ping": {kind: Ping},
-		"a promise": {kind: Promise, ballot: Ballot{1, 1}, members: some(0)}, "an acceptance": {kind: Accept, ballot: Ballot{1, 1}, members: some(0)},
-		"a refusal": {kind: Refuse, ballot: Ballot{1, 1}, other: Ballot{2, 0}},
-		"a ballot":  {kind: Prepare, ballot: Ballot{1, 0}, members: whole}, "the end of one": {kind: Cancel, ballot: Ballot{1, 0}},
-		"a proposal": {kind: Propose, ballot: Ballot{1, 0}, value: &value{number: 2, slots: 5, removed: newSet(5)}},
-		"! a status": {kind: Status}, "! a report": {kind: Report}, "! a leave": {kind: Leave},
+		"a promise":      {kind: Promise, ballot: Ballot{1, 1}, members: some(0)},
+		"an acceptance":  {kind: Accept, ballot: Ballot{1, 1}, members: some(0)},
+		"a refusal":      {kind: Refuse, ballot: Ballot{1, 1}, other: Ballot{2, 0}},
+		"a ballot":       {kind: Prepare, ballot: Ballot{1, 0}, members: whole},
+		"the end of one": {kind: Cancel, ballot: Ballot{1, 0}},
+		"a proposal":     {kind: Propose, ballot: Ballot{1, 0}, value: &value{number: 2, slots: 5, removed: newSet(5)}},
+		"! a status":     {kind: Status}, "! a report": {kind: Report}, "! a leave": {kind: Leave},
 	} {
 		a := newAsker(t, func(c *Config) { c.Self, c.DoubtTimeout = *c.View.Members.At(1), 0 })
 		a.Suspect(a.now, 4, 1)

@@ -39,12 +39,16 @@ func (m *Machine) planReport(now protocol.Time, excluded set, coordinator protoc
 		e.since, e.news = now, 0
 	}
 	if e.fresh || e.to != to || e.due == protocol.Never {
-		*e = reporter{due: now, since: e.since, news: e.news, to: to, direct: e.direct, heard: e.heard, asked: e.asked, withdrawn: e.withdrawn}
+		*e = reporter{
+			due: now, since: e.since, news: e.news, to: to, direct: e.direct, heard: e.heard, asked: e.asked,
+			withdrawn: e.withdrawn,
+		}
 	}
 }
 
 func (m *Machine) hasReport() bool {
-	return max(len(m.suspicions.own), len(m.suspicions.reported), m.live[silent].count()) > 0 || m.reporter.withdrawn || m.abstains || m.leaving || m.changesMeta() || m.raises() || m.joinsReady()
+	return max(len(m.suspicions.own), len(m.suspicions.reported), m.live[silent].count()) > 0 || m.reporter.withdrawn ||
+		m.abstains || m.leaving || m.changesMeta() || m.raises() || m.joinsReady()
 }
 
 // runReporter reports to the coordinator. Suspicions also go to the proposer of the

@@ -16,12 +16,15 @@ func TestEachReasonIsReported(t *testing.T) {
 		repeat bool
 		have   func(a *asker)
 	}{
-		"nothing":                       {Report, false, func(*asker) {}},
-		"nothing: the version it has":   {Raise, false, func(a *asker) { _ = a.RaiseVersion(a.now, a.view.Version) }},
-		"nothing: the meta it has":      {MetaChange, false, func(a *asker) { _ = a.SetMeta(a.now, "") }},
-		"a suspicion":                   {Report, true, func(a *asker) { a.Suspect(a.now, 4, 1) }},
-		"another's suspicion":           {Report, true, func(a *asker) { a.suspicions.reported = others }},
-		"both":                          {Report, true, func(a *asker) { a.suspicions.reported = others; a.Suspect(a.now, 4, 1) }},
+		"nothing":                     {Report, false, func(*asker) {}},
+		"nothing: the version it has": {Raise, false, func(a *asker) { _ = a.RaiseVersion(a.now, a.view.Version) }},
+		"nothing: the meta it has":    {MetaChange, false, func(a *asker) { _ = a.SetMeta(a.now, "") }},
+		"a suspicion":                 {Report, true, func(a *asker) { a.Suspect(a.now, 4, 1) }},
+		"another's suspicion":         {Report, true, func(a *asker) { a.suspicions.reported = others }},
+		"both": {
+			Report, true,
+			func(a *asker) { a.suspicions.reported = others; a.Suspect(a.now, 4, 1) },
+		},
 		"a suspicion that is withdrawn": {Report, false, func(a *asker) { a.Suspect(a.now, 4, 1); a.Trust(a.now, 4, 1) }},
 		"a silent coordinator": {Report, true, func(a *asker) {
 			a.acceptor.frozen, a.acceptor.since = true, a.now-2*a.config.AttemptTimeout
@@ -171,7 +174,10 @@ func TestPassedOnReports(t *testing.T) {
 
 // The coordinator does not count what comes through a member that it suspects.
 func TestReportsThroughSuspectsDoNotCount(t *testing.T) {
-	for _, r := range []reported{{report{2, []suspect{{4, 1, 0}}}, 1, second}, {report{1, []suspect{{4, 1, 0}}}, 2, second}} {
+	for _, r := range []reported{
+		{report{2, []suspect{{4, 1, 0}}}, 1, second},
+		{report{1, []suspect{{4, 1, 0}}}, 2, second},
+	} {
 		a := newAsker(t, nil)
 		a.suspicions.reported = []reported{r}
 		if !a.suspected().has(4) {

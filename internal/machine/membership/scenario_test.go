@@ -372,7 +372,10 @@ func TestDecidedMemberTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		decision := &value{number: 2, slots: 3, removed: newSet(3), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}
+		decision := &value{
+			number: 2, slots: 3, removed: newSet(3),
+			cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}},
+		}
 		if err := m.Learn(1, Decisions{[]*value{decision}}); err != nil {
 			t.Fatal(err)
 		}
@@ -404,7 +407,10 @@ func TestMemberVotesNoMore(t *testing.T) {
 		}
 		for _, f := range []frame{
 			{kind: Prepare, ballot: Ballot{1, 0}, members: set(nil).complement(3)},
-			{kind: Propose, ballot: Ballot{1, 0}, value: &value{number: 2, slots: 3, removed: newSet(3), cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}}}},
+			{kind: Propose, ballot: Ballot{1, 0}, value: &value{
+				number: 2, slots: 3, removed: newSet(3),
+				cut: []Position{{Root: 0, Incarnation: 1, Next: 1, Holder: 0}},
+			}},
 		} {
 			f.view, f.incarnation = 1, 1
 			if err := m.Receive(1, 0, f.append(nil)); err != nil {

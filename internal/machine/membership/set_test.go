@@ -53,7 +53,8 @@ func TestSetIsASet(t *testing.T) {
 		for i := range n {
 			covers, meets = covers && (a[i] || !b[i]), meets || a[i] && b[i]
 		}
-		if s.covers(o) != covers || s.meets(o) != meets || set(nil).covers(o) != (o.count() == 0) || !s.covers(nil) || s.meets(nil) {
+		if s.covers(o) != covers || s.meets(o) != meets || set(nil).covers(o) != (o.count() == 0) || !s.covers(nil) ||
+			s.meets(nil) {
 			t.Fatalf("%v and %v: covers %t, meets %t", a, b, s.covers(o), s.meets(o))
 		}
 		v := firstView(n)

@@ -342,7 +342,10 @@ func TestAbstentionIsTold(t *testing.T) {
 	for what, f := range map[string]frame{
 		"a report": {kind: Report, reports: []report{{1, []suspect{{3, 1, 0}}}}}, "a leave": {kind: Leave},
 		"a meta": {kind: MetaChange, wanted: attributes{meta: "x"}}, "a version": {kind: Raise, version: 6},
-		"a candidate":         {kind: JoinRequest, candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "new", Nonce: 9}}},
+		"a candidate": {
+			kind:      JoinRequest,
+			candidate: candidate{Member: Member{Rank: protocol.NoRank, Identity: "new", Nonce: 9}},
+		},
 		"a stuck one":         {kind: Status, stuck: true},
 		"! an answer":         {kind: Pong},
 		"! a member's status": {kind: Status},
@@ -391,7 +394,8 @@ func TestAttemptWithoutAReasonEnds(t *testing.T) {
 		t.Fatal("it does not try")
 	}
 	a.Trust(a.now, 4, 1)
-	if sent := framesOf(a.Machine, a.now, Cancel); a.proposer != nil || a.stats.Canceled != 1 || len(sent) != 3 || a.stats.Sent[Cancel] != 3 {
+	if sent := framesOf(a.Machine, a.now, Cancel); a.proposer != nil || a.stats.Canceled != 1 || len(sent) != 3 ||
+		a.stats.Sent[Cancel] != 3 {
 		t.Errorf("it goes on: %t, canceled %d, told %d", a.proposer != nil, a.stats.Canceled, len(sent))
 	}
 }
@@ -410,7 +414,8 @@ func TestStuckMembersTellTheCoordinator(t *testing.T) {
 			for _, f := range framesOf(a.Machine, a.now+2*a.config.AttemptTimeout+2*a.config.StatusInterval, Status)[0] {
 				told = told || f.stuck
 			}
-			if tried := a.acceptor.stuck || a.stats.Ballots > 0; told != (!decided && self == 1) || tried != (!decided && self == 0) {
+			if tried := a.acceptor.stuck || a.stats.Ballots > 0; told != (!decided && self == 1) ||
+				tried != (!decided && self == 0) {
 				t.Errorf("decided %t, rank %d: told %t, tried %t", decided, self, told, tried)
 			}
 		}
@@ -437,7 +442,8 @@ func TestHigherRanksRetreatForLonger(t *testing.T) {
 	before := protocol.Time(0)
 	for self := range 5 {
 		a := newAsker(t, func(c *Config) { c.Self = *c.View.Members.At(self) })
-		if got := a.retreat(); got <= before || got > maxRetreat*a.config.AttemptTimeout+maxRankBackoff*a.config.RetryInterval {
+		if got := a.retreat(); got <= before || got > maxRetreat*a.config.AttemptTimeout+
+			maxRankBackoff*a.config.RetryInterval {
 			t.Errorf("rank %d waits for %d, the one before for %d", self, got, before)
 		}
 		before = a.retreat()

@@ -50,7 +50,8 @@ type QuorumError struct {
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("membership: no quorum: %d of %d members of view %d are reachable, %d are needed", e.Reachable, e.Members, e.View, e.Needed)
+	return fmt.Sprintf("membership: no quorum: %d of %d members of view %d are reachable, %d are needed", e.Reachable,
+		e.Members, e.View, e.Needed)
 }
 
 // EvictedError is the error of a member in state [Evicted].
@@ -68,10 +69,15 @@ type EvictedError struct {
 
 func (e *EvictedError) Error() string {
 	if s := e.Successor; s != nil {
-		return fmt.Sprintf("membership: rank %d of view %d is replaced in view %d by %q at %s, incarnation %d", e.Rank, e.View, e.By, s.Identity, s.Address, s.Incarnation)
+		return fmt.Sprintf("membership: rank %d of view %d is replaced in view %d by %q at %s, incarnation %d", e.Rank,
+			e.View, e.By, s.Identity, s.Address, s.Incarnation)
 	}
-	why := map[Cause]string{OperatorEvicted: ", because an operator has evicted it", Revoked: ", because its certificate is revoked"}[e.Cause]
-	return fmt.Sprintf("membership: rank %d of view %d is not in view %d%s: join again as a new incarnation", e.Rank, e.View, e.By, why)
+	why := map[Cause]string{
+		OperatorEvicted: ", because an operator has evicted it",
+		Revoked:         ", because its certificate is revoked",
+	}[e.Cause]
+	return fmt.Sprintf("membership: rank %d of view %d is not in view %d%s: join again as a new incarnation", e.Rank,
+		e.View, e.By, why)
 }
 
 // State returns the state of the member, and unless it is Active, an error that says
@@ -84,7 +90,10 @@ func (m *Machine) State() (State, error) {
 		return Evicted, m.done
 	}
 	if reachable, needed, ok := m.Quorum(); !ok {
-		return NoQuorum, &QuorumError{View: m.view.Number, Reachable: reachable, Members: m.view.Members.Len(), Needed: needed}
+		return NoQuorum, &QuorumError{
+			View: m.view.Number, Reachable: reachable, Members: m.view.Members.Len(),
+			Needed: needed,
+		}
 	}
 	return Active, nil
 }

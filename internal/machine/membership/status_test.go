@@ -51,7 +51,8 @@ func TestFrozenMemberAsksMoreOften(t *testing.T) {
 		case count == 1 && a.now != before+2*a.config.AttemptTimeout:
 			t.Errorf("the first status comes after %d ms", (a.now-before)/millisecond)
 		case count > 1 && (a.now-last < gap || a.now-last < a.config.AttemptTimeout || a.now-last > a.config.StatusInterval):
-			t.Errorf("status %d comes %d ms after the last, that %d ms after its", count, (a.now-last)/millisecond, gap/millisecond)
+			t.Errorf("status %d comes %d ms after the last, that %d ms after its", count, (a.now-last)/millisecond,
+				gap/millisecond)
 		case count == 5 && a.now > before+3*second:
 			t.Errorf("5 statuses take %d ms", (a.now-before)/millisecond)
 		}
@@ -70,7 +71,12 @@ func TestReceiversOfStatus(t *testing.T) {
 		self        int
 		unreachable bool
 		want        []int
-	}{{5, false, []int{6, 1, 6, 1, 6}}, {5, true, []int{6, 7, 1, 6, 7}}, {0, false, []int{1, 1, 1, 1, 1}}, {7, false, []int{0, 3, 0, 3, 0}}} {
+	}{
+		{5, false, []int{6, 1, 6, 1, 6}},
+		{5, true, []int{6, 7, 1, 6, 7}},
+		{0, false, []int{1, 1, 1, 1, 1}},
+		{7, false, []int{0, 3, 0, 3, 0}},
+	} {
 		v := firstView(8)
 		m, err := New(Config{Self: *v.Members.At(c.self), View: v, Log: forgetfulLog{}})
 		if err != nil {
@@ -82,7 +88,8 @@ func TestReceiversOfStatus(t *testing.T) {
 		for turn, want := range c.want {
 			m.status.turn = turn
 			if m.statusReceiver(8) != want {
-				t.Errorf("rank %d, turn %d, some unreachable %t: index %d, want %d", c.self, turn, c.unreachable, m.statusReceiver(8), want)
+				t.Errorf("rank %d, turn %d, some unreachable %t: index %d, want %d", c.self, turn, c.unreachable,
+					m.statusReceiver(8), want)
 			}
 		}
 	}

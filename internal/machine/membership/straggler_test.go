@@ -63,7 +63,10 @@ func TestMissedDecisions(t *testing.T) {
 func TestMemberThatIsBehindAsks(t *testing.T) {
 	for number, installs := range map[uint64]bool{1: false, 2: false, 3: true, 4: false, 5: false} {
 		a := newAsker(t, func(c *Config) { c.View.Number = 2 })
-		commit := frame{kind: Commit, view: number, incarnation: 1, value: &value{number: number, version: a.view.Version, slots: 5, removed: newSet(5)}}
+		commit := frame{kind: Commit, view: number, incarnation: 1, value: &value{
+			number: number, version: a.view.Version,
+			slots: 5, removed: newSet(5),
+		}}
 		for range 2 {
 			if err := a.Receive(a.now, 3, commit.append(nil)); err != nil {
 				t.Fatal(err)
@@ -89,7 +92,10 @@ func TestLateFrames(t *testing.T) {
 		}
 		a := newAsker(t, func(c *Config) { c.View.Number = 2 })
 		a.history = []*value{{number: 2, slots: 5, removed: newSet(5)}}
-		late := frame{kind: kind, view: 1, incarnation: 1, members: newSet(5), value: a.history[0], candidate: candidate{Member: Member{Identity: "x"}}}
+		late := frame{
+			kind: kind, view: 1, incarnation: 1, members: newSet(5), value: a.history[0],
+			candidate: candidate{Member: Member{Identity: "x"}},
+		}
 		if kind == Promise {
 			late.value = nil
 		}

@@ -65,12 +65,16 @@ func strange(m *Machine, f *frame) (refused, ignored map[string]*frame) {
 // has answered before.
 func (m *Machine) takesValue(f *frame) bool {
 	p := m.acceptor.current
-	return f.kind == Commit || m.acceptor.decided == nil && p != nil && p.ballot == f.ballot && p.proposal == nil && !f.ballot.less(m.acceptor.promised)
+	return f.kind == Commit || m.acceptor.decided == nil && p != nil && p.ballot == f.ballot && p.proposal == nil &&
+		!f.ballot.less(m.acceptor.promised)
 }
 
 // strangeValues lists what is wrong with values that follow the view of m.
 func strangeValues(m *Machine, f *frame, wrong func(what string, change func(*value))) {
-	newcomer := Member{Rank: f.value.slots, Identity: "newcomer", Address: "somewhere", Incarnation: f.value.number, Nonce: 1 << 40, Version: m.view.Version}
+	newcomer := Member{
+		Rank: f.value.slots, Identity: "newcomer", Address: "somewhere", Incarnation: f.value.number,
+		Nonce: 1 << 40, Version: m.view.Version,
+	}
 	add := func(v *value, change func(*Member)) {
 		v.slots += 2
 		n := newcomer
@@ -94,7 +98,8 @@ func strangeValues(m *Machine, f *frame, wrong func(what string, change func(*va
 	wrong("a member without a rank", func(v *value) { add(v, func(n *Member) { n.Rank = protocol.NoRank }) })
 	wrong("a member beyond the slots", func(v *value) { add(v, func(n *Member) { n.Rank = v.slots }) })
 	wrong("a member twice", func(v *value) { add(v, func(*Member) {}); add(v, func(n *Member) { n.Rank++ }) })
-	wrong("two members of a rank", func(v *value) { add(v, func(*Member) {}); add(v, func(n *Member) { n.Identity = "other" }) })
+	wrong("two members of a rank",
+		func(v *value) { add(v, func(*Member) {}); add(v, func(n *Member) { n.Identity = "other" }) })
 	wrong("a member in the place of one that stays", func(v *value) {
 		add(v, func(n *Member) { n.Rank = m.config.Self.Rank })
 		v.removed, v.reasons = newSet(m.view.Members.Len()), nil
@@ -134,7 +139,8 @@ func (m *Machine) essence() any {
 		outbox, waiting              []send
 		answers                      int
 	}{
-		m.view.Number, m.done != nil, r.promised, r.accepted, r.proposed, r.value, r.decided, r.holds, r.frozen, m.leaving, r.current, m.later,
+		m.view.Number, m.done != nil, r.promised, r.accepted, r.proposed, r.value, r.decided, r.holds, r.frozen, m.leaving,
+		r.current, m.later,
 		m.suspicions, m.requests, m.outbox[m.sent:], m.waiting, len(m.answers),
 	}
 }
@@ -143,7 +149,8 @@ func (m *Machine) essence() any {
 // to get. It refuses or ignores them: they are no more than a sign of life.
 func (n *network) checkStrange(seed maphash.Seed, h *host, from protocol.Rank, b []byte) (tried int) {
 	f, err := parse(from, b)
-	if err != nil || h.m.done != nil || f.kind != Commit && (f.view != h.m.view.Number || !h.m.view.Holds(from, f.incarnation)) {
+	if err != nil || h.m.done != nil || f.kind != Commit &&
+		(f.view != h.m.view.Number || !h.m.view.Holds(from, f.incarnation)) {
 		return 0
 	}
 	if f.kind == Commit && (f.value.number != h.m.view.Number+1 || h.m.acceptor.decided != nil) {
@@ -266,8 +273,14 @@ func TestStrangeViews(t *testing.T) {
 		"! no members":                  func(v *View) { v.Members = Members{} },
 		"! a rank beyond the slots":     func(v *View) { v.Slots, v.Former = 2, Members{} },
 		"! a former one beyond them":    func(v *View) { v.Slots = 3 },
-		"! an identity twice":           func(v *View) { v.Members = v.Members.change(nil, Member{Rank: 4, Identity: "p0", Address: "x"}) },
-		"! a member that is former":     func(v *View) { v.Members = v.Members.change(nil, Member{Rank: 4, Identity: "former", Address: "x"}) },
+		"! an identity twice": func(v *View) {
+			v.Members = v.Members.change(nil,
+				Member{Rank: 4, Identity: "p0", Address: "x"})
+		},
+		"! a member that is former": func(v *View) {
+			v.Members = v.Members.change(nil,
+				Member{Rank: 4, Identity: "former", Address: "x"})
+		},
 		"! a former one of a member's rank": func(v *View) {
 			v.Members = v.Members.change(nil, Member{Rank: 3, Identity: "p3", Address: "x"})
 		},

@@ -104,7 +104,8 @@ func (m *Machine) expireReports(now protocol.Time) {
 // suspected here do not count: it may be the one that is cut off. It is nil if there
 // are none: this is asked after every event.
 func (m *Machine) suspected() set {
-	if max(len(m.suspicions.own), len(m.suspicions.reported), len(m.candidates), len(m.pending), len(m.acceptor.forced)) == 0 {
+	if max(len(m.suspicions.own), len(m.suspicions.reported), len(m.candidates), len(m.pending),
+		len(m.acceptor.forced)) == 0 {
 		return nil
 	}
 	suspected := slices.Clone(m.markedSuspects())

@@ -47,7 +47,8 @@ func (v *value) apply(before *View, named func(identity string) (int, bool)) (*V
 			return nil, err
 		}
 	}
-	next := &View{Number: v.number, Version: v.version, Slots: v.slots, Members: stay.change(nil, v.added...).change(nil, v.changed...)}
+	next := &View{Number: v.number, Version: v.version, Slots: v.slots, Members: stay.change(nil, v.added...).change(nil,
+		v.changed...)}
 	n := next.Members.Len()
 	if n == 0 {
 		return nil, fmt.Errorf("%w: view %d has no members", ErrView, v.number)

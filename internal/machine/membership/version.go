@@ -19,7 +19,8 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("membership: %q speaks protocol versions up to %d, and is to speak %d", e.Member.Identity, e.Member.Version, e.Version)
+	return fmt.Sprintf("membership: %q speaks protocol versions up to %d, and is to speak %d", e.Member.Identity,
+		e.Member.Version, e.Version)
 }
 
 // Unwrap returns [ErrView].

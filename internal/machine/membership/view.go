@@ -141,7 +141,8 @@ func (v *View) Named(identity string) *Member {
 
 // Equal reports whether two views are the same.
 func (v *View) Equal(w *View) bool {
-	return v.Number == w.Number && v.Version == w.Version && v.Slots == w.Slots && v.Members.equal(w.Members) && v.Former.equal(w.Former)
+	return v.Number == w.Number && v.Version == w.Version && v.Slots == w.Slots && v.Members.equal(w.Members) &&
+		v.Former.equal(w.Former)
 }
 
 // String returns the view for logs: its number, its size and its ranks.

@@ -14,16 +14,22 @@ import (
 func goldenFrames() map[string]frame {
 	const large = math.MaxUint64
 	return map[string]frame{
-		"ack first":            {kind: ack, from: 1},
-		"ack":                  {kind: ack, from: 0x1122334455667788, to: 0x99aabbccddeeff00, next: 300, number: 7},
-		"ack large":            {kind: ack, from: large, to: large, next: large, number: large},
-		"segment first":        {kind: data, from: 1},
-		"segment whole":        {kind: data, first: true, last: true, length: 6, from: 17, to: 18, next: 4, number: 9, payload: []byte("pleach")},
-		"segment whole empty":  {kind: data, first: true, last: true, from: 17, to: 18, next: 4, number: 10},
-		"segment begins":       {kind: data, first: true, length: 70_000, from: 17, number: 11, payload: []byte("begin")},
-		"segment middle":       {kind: data, from: 17, to: 18, next: 5, number: 12, payload: []byte{0, 255}},
-		"segment ends":         {kind: data, last: true, from: 17, to: 18, next: 5, number: 13, payload: []byte("end")},
-		"segment large":        {kind: data, first: true, length: math.MaxUint32, from: large, to: large, next: large, number: large, payload: []byte("x")},
+		"ack first":     {kind: ack, from: 1},
+		"ack":           {kind: ack, from: 0x1122334455667788, to: 0x99aabbccddeeff00, next: 300, number: 7},
+		"ack large":     {kind: ack, from: large, to: large, next: large, number: large},
+		"segment first": {kind: data, from: 1},
+		"segment whole": {
+			kind: data, first: true, last: true, length: 6, from: 17, to: 18, next: 4, number: 9,
+			payload: []byte("pleach"),
+		},
+		"segment whole empty": {kind: data, first: true, last: true, from: 17, to: 18, next: 4, number: 10},
+		"segment begins":      {kind: data, first: true, length: 70_000, from: 17, number: 11, payload: []byte("begin")},
+		"segment middle":      {kind: data, from: 17, to: 18, next: 5, number: 12, payload: []byte{0, 255}},
+		"segment ends":        {kind: data, last: true, from: 17, to: 18, next: 5, number: 13, payload: []byte("end")},
+		"segment large": {
+			kind: data, first: true, length: math.MaxUint32, from: large, to: large, next: large,
+			number: large, payload: []byte("x"),
+		},
 		"position query first": {kind: poll, from: 1},
 		"position query":       {kind: poll, from: 17, to: 18, next: 5, number: 14},
 		"position first":       {kind: pollReply, from: 1},

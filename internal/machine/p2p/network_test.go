@@ -40,7 +40,10 @@ func view(number uint64, incarnations ...uint64) *membership.View {
 			members = append(members, membership.Member{Rank: protocol.Rank(r), Incarnation: i})
 		}
 	}
-	return &membership.View{Number: number, Slots: protocol.Rank(len(incarnations)), Members: membership.MembersOf(members...)}
+	return &membership.View{
+		Number: number, Slots: protocol.Rank(len(incarnations)),
+		Members: membership.MembersOf(members...),
+	}
 }
 
 func newNetwork(t *testing.T, seed uint64, size int, c Config) *network {
@@ -208,7 +211,10 @@ func TestEverythingArrivesOnceInOrder(t *testing.T) {
 		func() {
 			defer replay(t, seed)
 			rng := rand.New(rand.NewPCG(seed, 2))
-			n := newNetwork(t, seed, 2+rng.IntN(3), Config{SegmentSize: 64 << rng.IntN(4), WindowBytes: 512 << rng.IntN(4), QueueBytes: 8192})
+			n := newNetwork(t, seed, 2+rng.IntN(3), Config{
+				SegmentSize: 64 << rng.IntN(4), WindowBytes: 512 << rng.IntN(4),
+				QueueBytes: 8192,
+			})
 			n.drop, n.duplicate, n.delay = rng.IntN(20), rng.IntN(20), rng.IntN(100)
 			n.full, n.refuse, n.breaks = rng.IntN(20), rng.IntN(10), rng.IntN(2)
 			exchange(n, rng, 20)
@@ -446,7 +452,8 @@ func FuzzReceive(f *testing.F) {
 func ExampleEndpoint() {
 	a, _ := New(Config{Rank: 0})
 	b, _ := New(Config{Rank: 1})
-	two := &membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(membership.Member{Rank: 0, Incarnation: 1}, membership.Member{Rank: 1, Incarnation: 1})}
+	two := &membership.View{Number: 1, Slots: 2, Members: membership.MembersOf(membership.Member{Rank: 0, Incarnation: 1},
+		membership.Member{Rank: 1, Incarnation: 1})}
 	a.Install(0, two)
 	b.Install(0, two)
 	_ = a.Send(1, []byte("hello, "), []byte("neighbor"))

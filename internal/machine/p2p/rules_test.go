@@ -29,7 +29,8 @@ func (e *Endpoint) check() error {
 		waits := o.base < o.next || o.blocked
 		switch {
 		case o.bytes != queued || o.inFlight != inFlight || o.next < o.base:
-			return fmt.Errorf("to %d: %d bytes and %d in flight, counted %d and %d", ch.peer, queued, inFlight, o.bytes, o.inFlight)
+			return fmt.Errorf("to %d: %d bytes and %d in flight, counted %d and %d", ch.peer, queued, inFlight, o.bytes,
+				o.inFlight)
 		case waits && o.timeoutAt == protocol.Never:
 			return fmt.Errorf("to %d: waits for ever", ch.peer)
 		case e.due > min(o.timeoutAt, ch.control.ackAt):
@@ -418,7 +419,8 @@ func TestFramesThatNoHonestProcessSends(t *testing.T) {
 			b := newEndpoint(t, 1, 2, Config{})
 			send(t, b, 0, 10)
 			want(t, "a message", frames(t, b, 0), data)
-			give(t, b, 0, 0, packet{raw: append((&frame{kind: data, first: true, length: 300, from: 1, to: 1}).appendHead(nil), make([]byte, 100)...)})
+			give(t, b, 0, 0, packet{raw: append((&frame{kind: data, first: true, length: 300, from: 1, to: 1}).appendHead(nil),
+				make([]byte, 100)...)})
 			for _, cut := range []int{headSize, headSize + 20} { // part of it in a buffer, as a transport would ask for one
 				cut = min(cut, len(forged.raw))
 				place := b.ReceiveBuffer(forged.from, forged.raw[:cut], len(forged.raw))

@@ -24,7 +24,8 @@ type sharedHost struct {
 func newSharedHost(t *testing.T, size int) *sharedHost {
 	steps := bits.Len(uint(size)) - 1
 	return &sharedHost{
-		network: newNetwork(t, 1, size, Config{}), step: make([]int, size), got: make([]int, size*steps), kind: make(map[kind]int),
+		network: newNetwork(t, 1, size, Config{}), step: make([]int, size), got: make([]int, size*steps),
+		kind: make(map[kind]int),
 	}
 }
 

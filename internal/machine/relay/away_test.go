@@ -27,7 +27,8 @@ func TestLogKeepsWhatZonesLack(t *testing.T) {
 	m.check("burst", sent)
 	for _, p := range m.alive("") {
 		if p.keptBytes > keep || p.oldBytes > 0 || p.kept.Len() > 20 {
-			t.Errorf("%s keeps %d bytes, %d of them for zones that have everything, in %d records", p.self.ID, p.keptBytes, p.oldBytes, p.kept.Len())
+			t.Errorf("%s keeps %d bytes, %d of them for zones that have everything, in %d records", p.self.ID, p.keptBytes,
+				p.oldBytes, p.kept.Len())
 		}
 	}
 }
@@ -76,7 +77,10 @@ func TestZoneThatIsAwayIsWaitedFor(t *testing.T) {
 // those that are given up.
 func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	const n = 100
-	c := Config{Self: Origin{"a", "old", 1}, KeepBytes: 10 * entryOverhead, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100, WatermarkDelay: 10}
+	c := Config{
+		Self: Origin{"a", "old", 1}, KeepBytes: 10 * entryOverhead, MaxOrigins: 10, Window: 1 << 20,
+		Stall: modelStall, Patience: 100, WatermarkDelay: 10,
+	}
 	old := New(c)
 	old.Begin(1)
 	old.SetZone(1, []Sibling{{0, 0}}, 0)

@@ -8,7 +8,10 @@ import (
 
 // toldOf starts the first member of zone "a", which is told of other zones.
 func toldOf(zones ...string) *Machine {
-	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100 * modelStall, WatermarkDelay: 10, Zones: zones})
+	m := New(Config{
+		Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall,
+		Patience: 100 * modelStall, WatermarkDelay: 10, Zones: zones,
+	})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}}, 0)
 	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}})
@@ -85,7 +88,10 @@ func TestGatewayTellsWhomItsZoneWaitsFor(t *testing.T) {
 // A gateway that is not the lead is the only member of its zone that knows of a message which
 // waits for a lost one before it. If nobody has that, it tells its zone after a while, and goes on.
 func TestGatewayGivesUpWhatNobodyHas(t *testing.T) {
-	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 10, AckDelay: 10, WatermarkDelay: 10})
+	m := New(Config{
+		Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall,
+		GapDelay: 10, AckDelay: 10, WatermarkDelay: 10,
+	})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 1)
 	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "a", Age: 1}, {Rank: 2, Zone: "b"}})
@@ -130,7 +136,10 @@ func TestDelegatesWaitForWhomTheLeadWaitsFor(t *testing.T) {
 	if told == nil {
 		t.Fatal("the lead does not tell that it waits for another zone")
 	}
-	second := New(Config{Self: Origin{"a", "second", 2}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, Patience: 100 * modelStall, WatermarkDelay: 10})
+	second := New(Config{
+		Self: Origin{"a", "second", 2}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20,
+		Stall: modelStall, Patience: 100 * modelStall, WatermarkDelay: 10,
+	})
 	second.Begin(1)
 	second.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 1)
 	second.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 2, Zone: "a", Age: 1}, {Rank: 1, Zone: "b"}})
@@ -159,7 +168,10 @@ func TestZoneHasItsBaseWhenItSaysSo(t *testing.T) {
 	fromPeer(t, m, 4, 1, &frame{kind: kindAck, zone: "b", positions: []position{{Origin: m.self, Seq: 1}}})
 	m.Tick(4 + modelStall)
 	m.Actions()
-	fromPeer(t, m, 5+modelStall, 1, &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}, positions: []position{{Origin: m.self, Seq: 1}}})
+	fromPeer(t, m, 5+modelStall, 1, &frame{
+		kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"},
+		positions: []position{{Origin: m.self, Seq: 1}},
+	})
 	if data, _ := sends(t, m, kindData); len(data) != 1 || data[0].seq != 2 {
 		t.Errorf("%d messages are shipped to a zone that lacks one", len(data))
 	}

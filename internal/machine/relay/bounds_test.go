@@ -66,7 +66,9 @@ func TestLeadHearsItself(t *testing.T) {
 	m := lead(t)
 	x := Origin{"a", "x", 1}
 	arrive(t, m, x, 1, 3)
-	if err := m.FromZone(3, 0, (&frame{kind: kindWatermark, zone: "a", positions: []position{{Origin: x, Seq: 3, Acked: 2}}}).encode()); err != nil || !m.active {
+	if err := m.FromZone(3, 0,
+		(&frame{kind: kindWatermark, zone: "a", positions: []position{{Origin: x, Seq: 3, Acked: 2}}}).encode()); err !=
+		nil || !m.active {
 		t.Errorf("%v, it leads: %t", err, m.active)
 	}
 }
@@ -113,7 +115,10 @@ func TestWindowOfALinkIsExact(t *testing.T) {
 func TestJoinerGoesOnBehindItsTable(t *testing.T) {
 	x := Origin{"a", "x", 1}
 	m := New(Config{Self: Origin{"a", "new", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall})
-	if err := m.Join(1, (&frame{kind: kindTable, zones: []string{"a"}, positions: []position{{Origin: x, Seq: 7, Acked: 5}}}).encode()); err != nil {
+	if err := m.Join(1, (&frame{
+		kind: kindTable, zones: []string{"a"},
+		positions: []position{{Origin: x, Seq: 7, Acked: 5}},
+	}).encode()); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.journal.invariant(); err != nil {

@@ -22,13 +22,17 @@ func TestFramesSurviveTheWire(t *testing.T) {
 			f.origin, f.seq = origin.Draw(t, "origin"), rapid.Uint64().Draw(t, "seq")
 		case kindSummary:
 			for range rapid.IntRange(0, 3).Draw(t, "summaries") {
-				f.summaries = append(f.summaries, Summary{Zone: name.Draw(t, "zone"), Members: rapid.IntRange(0, 1<<31-1).Draw(t, "members"), View: rapid.Uint64().Draw(t, "view"), Healthy: rapid.Bool().Draw(t, "healthy")})
+				f.summaries = append(f.summaries, Summary{Zone: name.Draw(t, "zone"), Members: rapid.IntRange(0, 1<<31-1).Draw(t,
+					"members"), View: rapid.Uint64().Draw(t, "view"), Healthy: rapid.Bool().Draw(t, "healthy")})
 			}
 		default:
 			f.zone, f.born, f.positions = name.Draw(t, "zone"), rapid.Uint64().Draw(t, "born"), []position{}
 			f.zones, f.covers = rapid.SliceOfN(name, 1, 3).Draw(t, "zones"), rapid.SliceOfN(name, 1, 3).Draw(t, "covers")
 			for range rapid.IntRange(0, 3).Draw(t, "positions") {
-				f.positions = append(f.positions, position{origin.Draw(t, "origin"), rapid.Uint64().Draw(t, "seq"), rapid.Uint64().Draw(t, "acked")})
+				f.positions = append(f.positions, position{
+					origin.Draw(t, "origin"), rapid.Uint64().Draw(t, "seq"),
+					rapid.Uint64().Draw(t, "acked"),
+				})
 			}
 		}
 		b := f.append(nil)

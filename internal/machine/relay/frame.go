@@ -11,17 +11,18 @@ import (
 type kind byte
 
 const (
-	kindData      kind = iota + 1 // a message
-	kindLost                      // messages of an origin, up to a position, that are lost
-	kindBase                      // positions at which a zone that is new begins
-	kindWatermark                 // in a zone: positions of the lead, and what all zones have; from a gateway to a lead: zones that are waited for
-	kindSync                      // from a lead to a gateway: its positions; asks for those of the gateway
-	kindReply                     // the gateway's positions
-	kindAck                       // the gateway's positions that are stable in its zone
-	kindSummary                   // what zones tell about themselves
-	kindTable                     // the reply to a joiner: see repair.go
-	kindFetch                     // asks for the messages of an origin from a position on
-	kindHello                     // from a joiner to its zone: see repair.go
+	kindData kind = iota + 1 // a message
+	kindLost                 // messages of an origin, up to a position, that are lost
+	kindBase                 // positions at which a zone that is new begins
+	// in a zone: positions of the lead, and what all zones have; from a gateway to a lead: zones that are waited for
+	kindWatermark
+	kindSync    // from a lead to a gateway: its positions; asks for those of the gateway
+	kindReply   // the gateway's positions
+	kindAck     // the gateway's positions that are stable in its zone
+	kindSummary // what zones tell about themselves
+	kindTable   // the reply to a joiner: see repair.go
+	kindFetch   // asks for the messages of an origin from a position on
+	kindHello   // from a joiner to its zone: see repair.go
 )
 
 // MaxName is the longest name of a zone and the longest ID, in bytes.

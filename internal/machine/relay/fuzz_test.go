@@ -28,7 +28,10 @@ func FuzzFrames(f *testing.F) {
 		f.Add(s.append(nil), s.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		c := Config{Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2, AckBytes: 1 << 15, WatermarkDelay: 2, Stall: 10, GapDelay: 2}
+		c := Config{
+			Self: Origin{Zone: "a", ID: "1"}, KeepBytes: 1000, MaxOrigins: 4, Window: 500, AckDelay: 2,
+			AckBytes: 1 << 15, WatermarkDelay: 2, Stall: 10, GapDelay: 2,
+		}
 		m := New(c)
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{Rank: 0, Age: 1}, {Rank: 1, Age: 2}, {Rank: 2, Age: 3}}, 0)
@@ -49,7 +52,8 @@ func FuzzFrames(f *testing.F) {
 			m.Tick(at + 4)
 			m.Actions()
 		}
-		if m.keptBytes > c.KeepBytes+len(first)+len(second) || m.heldBytes > c.KeepBytes+len(first)+len(second) || len(m.streams) > c.MaxOrigins+1 {
+		if m.keptBytes > c.KeepBytes+len(first)+len(second) || m.heldBytes > c.KeepBytes+len(first)+len(second) ||
+			len(m.streams) > c.MaxOrigins+1 {
 			t.Fatalf("%d bytes kept, %d held, %d origins", m.keptBytes, m.heldBytes, len(m.streams))
 		}
 	})

@@ -89,7 +89,10 @@ func (g *gateway) handleSync(now Time, rank int, f *frame) {
 	for _, p := range f.positions {
 		theirs[p.Origin] = p
 	}
-	reply := &frame{kind: kindReply, zone: g.self.Zone, zones: g.bases(), covers: f.covers, positions: g.positions(f.covers)}
+	reply := &frame{
+		kind: kindReply, zone: g.self.Zone, zones: g.bases(), covers: f.covers,
+		positions: g.positions(f.covers),
+	}
 	g.send(to, reply)
 	room := g.config.Window
 	for _, p := range reply.positions {

@@ -28,7 +28,8 @@ func TestAcknowledgmentsWaitForMore(t *testing.T) {
 			t.Errorf("round %d: an acknowledgment does not wait", round)
 		}
 		if due := m.Deadline(); due != now+m.config.AckDelay {
-			t.Errorf("round %d: the machine is to be called at %d, not when an acknowledgment is due at %d", round, due, now+m.config.AckDelay)
+			t.Errorf("round %d: the machine is to be called at %d, not when an acknowledgment is due at %d", round, due,
+				now+m.config.AckDelay)
 		}
 		m.Tick(now + m.config.AckDelay)
 		if polls(m) != 1 {
@@ -61,7 +62,10 @@ func TestZoneGetsItsOwnMessagesBack(t *testing.T) {
 		m.startAt(1, m.stream(1, y), c.first)
 		arrive(t, m, y, c.first, 3)
 		m.Actions()
-		fromPeer(t, m, 3, 1, &frame{kind: kindSync, zone: "b", zones: []string{"a", "b"}, covers: []string{"b"}, born: born, positions: []position{{Origin: y, Seq: c.has}}})
+		fromPeer(t, m, 3, 1, &frame{
+			kind: kindSync, zone: "b", zones: []string{"a", "b"}, covers: []string{"b"}, born: born,
+			positions: []position{{Origin: y, Seq: c.has}},
+		})
 		data, lost := 0, 0
 		for _, a := range m.Actions() {
 			if s, ok := a.(Send); ok && kindOf(s.Frame) == kindData {

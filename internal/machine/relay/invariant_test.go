@@ -51,7 +51,9 @@ func (j *journal) invariant() error {
 		if s.next > 0 && s.first+uint64(s.log.Len()) != s.next {
 			return fmt.Errorf("%v has %d messages from %d on, and the next is %d", s.origin, s.log.Len(), s.first, s.next)
 		}
-		if missing := len(s.held) > 0 || s.seen >= max(s.next, 1); s.next > 0 && missing != (j.gaps[s.origin] == s) && s.lost < s.next && (missing || j.config.KeepBytes >= 1<<12) { // what a short log has no room for is fetched later
+		if missing := len(s.held) > 0 || s.seen >= max(s.next, 1); s.next > 0 && missing != (j.gaps[s.origin] == s) &&
+			s.lost < s.next && (missing || j.config.KeepBytes >= 1<<12) {
+			// what a short log has no room for is fetched later
 			return fmt.Errorf("something is missing of %v: %t, says the journal %t", s.origin, missing, j.gaps[s.origin] == s)
 		}
 		if j.streams[s.origin] != s || j.known[string(appendOrigin(nil, s.origin))] != s {
@@ -60,7 +62,8 @@ func (j *journal) invariant() error {
 	}
 	switch {
 	case kept != j.keptBytes || old != j.oldBytes || held != j.heldBytes:
-		return fmt.Errorf("%d bytes are kept, %d of them old, and %d held: the journal counts %d, %d and %d", kept, old, held, j.keptBytes, j.oldBytes, j.heldBytes)
+		return fmt.Errorf("%d bytes are kept, %d of them old, and %d held: the journal counts %d, %d and %d", kept, old, held,
+			j.keptBytes, j.oldBytes, j.heldBytes)
 	case kept-old > j.config.KeepBytes && j.kept.Len() > 1:
 		return fmt.Errorf("%d bytes are kept, %d of them old, of %d", kept, old, j.config.KeepBytes)
 	case held > j.config.KeepBytes:
@@ -121,7 +124,8 @@ func (m *model) checkDeadline(p *modelMember) {
 	}
 	p.Tick(m.now)
 	if actions, got := p.Actions(), p.Delivered(); len(actions) > 0 || len(got) > 0 {
-		m.t.Errorf("step %d: %s is called at %d, and at %d it does %v and delivers %d messages", m.steps, p.self.ID, due, m.now, actions, len(got))
+		m.t.Errorf("step %d: %s is called at %d, and at %d it does %v and delivers %d messages", m.steps, p.self.ID, due,
+			m.now, actions, len(got))
 	}
 }
 

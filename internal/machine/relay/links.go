@@ -91,7 +91,10 @@ func (s *shipping) ship(now Time) {
 		if (!l.synced || l.again) && (l.asked == 0 || now >= l.asked+s.config.stall(l.backoff)) {
 			l.asked = now
 			covers := s.shipped()
-			s.send(l.gateway, &frame{kind: kindSync, zone: s.self.Zone, zones: s.bases(), covers: covers, born: s.born, positions: s.positions(covers)})
+			s.send(l.gateway, &frame{
+				kind: kindSync, zone: s.self.Zone, zones: s.bases(), covers: covers, born: s.born,
+				positions: s.positions(covers),
+			})
 		}
 	}
 	s.pumpAll(now)

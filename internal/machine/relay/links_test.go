@@ -9,7 +9,10 @@ import (
 // that have said that they have nothing.
 func lead(t *testing.T) *Machine {
 	t.Helper()
-	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10})
+	m := New(Config{
+		Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall,
+		AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10,
+	})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}}, 0)
 	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b", Age: 1}, {Rank: 2, Zone: "b", Age: 2}})
@@ -64,7 +67,10 @@ func TestDroppedMessageIsShippedAgain(t *testing.T) {
 		arrives(now, y, seq)
 		fromPeer(t, m, now, 1, &frame{kind: kindAck, zone: "b", positions: []position{{Origin: y, Seq: seq}}})
 		if _, to := sends(t, m, kindSync); len(to) > 0 {
-			fromPeer(t, m, now, to[0], &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}, positions: []position{{Origin: y, Seq: seq}}})
+			fromPeer(t, m, now, to[0], &frame{
+				kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"},
+				positions: []position{{Origin: y, Seq: seq}},
+			})
 			if list, _ := sends(t, m, kindData); len(list) > 0 && list[0].origin == x {
 				return
 			}
@@ -83,7 +89,8 @@ func TestDroppedMessagesLeaveTheWindow(t *testing.T) {
 	first, _ := sends(t, m, kindData)
 	m.Dropped(3, 1)
 	fromPeer(t, m, 4, 1, &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}})
-	if again, _ := sends(t, m, kindData); len(first) == 0 || len(first) == 5 || len(again) != len(first) || again[0].seq != 1 {
+	if again, _ := sends(t, m, kindData); len(first) == 0 || len(first) == 5 || len(again) != len(first) ||
+		again[0].seq != 1 {
 		t.Errorf("%d of 5 messages are shipped, and %d again", len(first), len(again))
 	}
 }
@@ -108,7 +115,10 @@ func TestLeadShipsToTheNearest(t *testing.T) {
 			now += map[int]Time{1: first, 2: second}[to[0]]
 			fromPeer(t, m, now, to[0], &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}})
 			if _, to := sends(t, m, kindSync); len(to) > 0 { // it begins a link
-				fromPeer(t, m, now, to[0], &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}, positions: m.positions([]string{"a"})})
+				fromPeer(t, m, now, to[0], &frame{
+					kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"},
+					positions: m.positions([]string{"a"}),
+				})
 			}
 		}
 		return m.links["b"].gateway.Rank
@@ -167,13 +177,19 @@ func TestNearestDelegate(t *testing.T) {
 // A gateway that has named messages acknowledges them, too. If that is lost, the lead asks again:
 // origins would wait for ever otherwise.
 func TestLostAcknowledgmentIsAskedForAgain(t *testing.T) {
-	m := New(Config{Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, WatermarkDelay: 10})
+	m := New(Config{
+		Self: Origin{"a", "self", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall,
+		WatermarkDelay: 10,
+	})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}}, 0)
 	m.Broadcast(1, []byte("x"))
 	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
 	m.Actions()
-	reply := &frame{kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"}, positions: []position{{Origin: m.self, Seq: 1}}}
+	reply := &frame{
+		kind: kindReply, zone: "b", zones: []string{"a", "b"}, covers: []string{"a"},
+		positions: []position{{Origin: m.self, Seq: 1}},
+	}
 	fromPeer(t, m, 2, 1, reply)
 	m.Actions()
 	at := m.Deadline()

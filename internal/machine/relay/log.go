@@ -353,7 +353,8 @@ func (j *journal) release(s *stream) {
 func newJournal(c Config) *journal {
 	return &journal{
 		core:    &core{config: c, self: c.Self, roster: roster{index: -1}},
-		streams: make(map[Origin]*stream), known: make(map[string]*stream), based: make(map[string]bool), gaps: make(map[Origin]*stream),
+		streams: make(map[Origin]*stream), known: make(map[string]*stream), based: make(map[string]bool),
+		gaps: make(map[Origin]*stream),
 	}
 }
 

@@ -122,11 +122,17 @@ func (Fetch) action()   {}
 func New(c Config) *Machine {
 	m := &Machine{journal: newJournal(c)}
 	m.survey = survey{journal: m.journal, trips: make(map[Peer]trip), probes: make(map[string]*probe)}
-	m.shipping = shipping{journal: m.journal, survey: &m.survey, links: make(map[string]*link), away: make(map[string]Time), covered: make(map[string]bool)}
+	m.shipping = shipping{
+		journal: m.journal, survey: &m.survey, links: make(map[string]*link),
+		away: make(map[string]Time), covered: make(map[string]bool),
+	}
 	m.watcher = watcher{journal: m.journal, lead: &m.shipping}
 	m.gateway = gateway{journal: m.journal, due: make(map[int]map[Origin]bool), shippers: make(map[int]bool)}
 	m.repair = repair{journal: m.journal, hellos: make(map[Origin]bool)}
-	m.news = news{journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary), contacts: make(map[string]Time)}
+	m.news = news{
+		journal: m.journal, lead: &m.shipping, summaries: make(map[string]Summary),
+		contacts: make(map[string]Time),
+	}
 	m.forwarder = forwarder{journal: m.journal, forwarded: make(map[Origin]*stream)}
 	return m
 }

@@ -275,14 +275,20 @@ func (m *model) step() bool {
 	var moves []move
 	for i, c := range m.casts {
 		for _, p := range c.to {
-			first := !slices.ContainsFunc(m.casts[:i], func(d *modelCast) bool { return d.from == c.from && slices.Contains(d.to, p) })
+			first := !slices.ContainsFunc(m.casts[:i], func(d *modelCast) bool {
+				return d.from == c.from &&
+					slices.Contains(d.to, p)
+			})
 			if first {
 				moves = append(moves, func() { m.deliverCast(c, p) })
 			}
 		}
 	}
 	for i, s := range m.sends {
-		if !slices.ContainsFunc(m.sends[:i], func(d *modelSend) bool { return d.from == s.from && d.to == s.to && d.forward == s.forward }) {
+		if !slices.ContainsFunc(m.sends[:i], func(d *modelSend) bool {
+			return d.from == s.from && d.to == s.to &&
+				d.forward == s.forward
+		}) {
 			moves = append(moves, func() { m.deliverSend(s) })
 		}
 	}
@@ -726,7 +732,10 @@ func TestZoneIsToldWhatItHasMissed(t *testing.T) {
 func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	dead := Origin{"b", "x", 1}
 	start := func(zone string) *Machine {
-		m := New(Config{Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10})
+		m := New(Config{
+			Self: Origin{zone, "self", 1}, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall,
+			GapDelay: 500, AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 10,
+		})
 		m.Begin(1)
 		m.SetZone(1, []Sibling{{0, 0}}, 0)
 		return m
@@ -743,7 +752,10 @@ func TestMessagesOfDeadZoneAreNotLostTooEarly(t *testing.T) {
 	take(late, &frame{kind: kindData, origin: dead, seq: 3, data: []byte("3")})
 	late.SetBackbone(2, peers)
 	late.Actions()
-	take(late, &frame{kind: kindReply, zone: "c", zones: []string{"a", "b"}, covers: []string{"a", "b"}, positions: []position{{Origin: dead, Seq: 1}}})
+	take(late, &frame{
+		kind: kindReply, zone: "c", zones: []string{"a", "b"}, covers: []string{"a", "b"},
+		positions: []position{{Origin: dead, Seq: 1}},
+	})
 	for _, a := range late.Actions() {
 		if s, ok := a.(Send); ok && kindOf(s.Frame) == kindLost {
 			lost = s.Frame
@@ -796,7 +808,10 @@ func TestZoneBeginsAgainWithoutItsPast(t *testing.T) {
 	if n := m.Counts().Data; n > 0 {
 		t.Errorf("%d messages of its former life were shipped to a zone", n)
 	}
-	again := New(Config{Self: Origin{"b", "self", 1}, Born: 5, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall})
+	again := New(Config{
+		Self: Origin{"b", "self", 1}, Born: 5, KeepBytes: 1 << 12, MaxOrigins: 10, Window: 1 << 20,
+		Stall: modelStall,
+	})
 	again.Begin(1)
 	again.SetZone(1, []Sibling{{0, 0}}, 0)
 	again.SetBackbone(1, []Peer{{Rank: gateway, Zone: "a"}, {Rank: 0, Zone: "b"}})
@@ -860,7 +875,8 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	if m.keptBytes > 1<<12 || m.heldBytes > 1<<12 || len(m.streams) > 10 || len(m.sorted) > 10 || len(m.gaps) > 10 {
-		t.Errorf("%d and %d bytes, %d streams, %d origins, %d gaps", m.keptBytes, m.heldBytes, len(m.streams), len(m.sorted), len(m.gaps))
+		t.Errorf("%d and %d bytes, %d streams, %d origins, %d gaps", m.keptBytes, m.heldBytes, len(m.streams), len(m.sorted),
+			len(m.gaps))
 	}
 	kept := 0
 	for _, s := range m.streams {
@@ -918,7 +934,11 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 // Bytes from other processes are checked.
 func FuzzFrame(f *testing.F) {
 	for k := kindData; k <= kindHello; k++ {
-		one := frame{kind: k, zone: "z", zones: []string{"a"}, covers: []string{"b"}, born: 7, positions: []position{{Origin{"a", "b", 3}, 4, 5}}, origin: Origin{"a", "b", 3}, seq: 6, data: []byte("d"), summaries: []Summary{{Zone: "a", Members: 3, View: 4, Healthy: true}}}
+		one := frame{
+			kind: k, zone: "z", zones: []string{"a"}, covers: []string{"b"}, born: 7,
+			positions: []position{{Origin{"a", "b", 3}, 4, 5}}, origin: Origin{"a", "b", 3}, seq: 6, data: []byte("d"),
+			summaries: []Summary{{Zone: "a", Members: 3, View: 4, Healthy: true}},
+		}
 		f.Add(one.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -154,7 +154,10 @@ func (m *Machine) fetched(f *frame) (reply []byte) {
 	first := max(f.seq, s.first)
 	switch {
 	case f.seq == 0:
-		reply = appendFrame(reply, &frame{kind: kindBase, zone: s.origin.Zone, positions: []position{{Origin: s.origin, Seq: s.first - 1}}})
+		reply = appendFrame(reply, &frame{
+			kind: kindBase, zone: s.origin.Zone,
+			positions: []position{{Origin: s.origin, Seq: s.first - 1}},
+		})
 	case f.seq < s.first:
 		reply = appendFrame(reply, &frame{kind: kindLost, origin: s.origin, seq: s.first - 1})
 	}

@@ -8,7 +8,10 @@ import (
 // plain starts a member of zone "a" that is no delegate, of rank 5. The delegate is of rank 0.
 func plain(t *testing.T) *Machine {
 	t.Helper()
-	m := New(Config{Self: Origin{"a", "plain", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall, GapDelay: 500, WatermarkDelay: 10})
+	m := New(Config{
+		Self: Origin{"a", "plain", 1}, KeepBytes: 1 << 20, MaxOrigins: 10, Window: 1 << 20, Stall: modelStall,
+		GapDelay: 500, WatermarkDelay: 10,
+	})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}}, 5)
 	return m

@@ -35,7 +35,10 @@ func (s *strange) frame(kinds ...kind) []byte {
 			f.data = make([]byte, rapid.IntRange(0, 40).Draw(s.T, "length"))
 		}
 	case kindSummary:
-		f.summaries = []Summary{{Zone: rapid.SampledFrom(strangeZones).Draw(s.T, "zone"), Members: int(seq.Draw(s.T, "members"))}}
+		f.summaries = []Summary{{
+			Zone:    rapid.SampledFrom(strangeZones).Draw(s.T, "zone"),
+			Members: int(seq.Draw(s.T, "members")),
+		}}
 	default:
 		f.zone, f.zones, f.covers = rapid.SampledFrom(strangeZones).Draw(s.T, "zone"), s.zones("zones"), s.zones("covers")
 		f.born = seq.Draw(s.T, "born")
@@ -50,7 +53,10 @@ func (s *strange) frame(kinds ...kind) []byte {
 func (s *strange) peers() (peers []Peer) {
 	for z, zone := range strangeZones {
 		for r := range rapid.IntRange(0, 2).Draw(s.T, zone) {
-			peers = append(peers, Peer{Rank: 2*z + r, Zone: zone, Age: uint64(r), Born: rapid.Uint64Range(0, 3).Draw(s.T, "born")})
+			peers = append(peers, Peer{
+				Rank: 2*z + r, Zone: zone, Age: uint64(r),
+				Born: rapid.Uint64Range(0, 3).Draw(s.T, "born"),
+			})
 		}
 	}
 	return peers
@@ -71,7 +77,8 @@ func (s *strange) input() {
 	case 7:
 		s.Broadcast(s.now, []byte("data"))
 	case 8:
-		s.SetZone(s.now, []Sibling{{0, 0}, {1, 1}}[rapid.IntRange(0, 1).Draw(s.T, "first"):], rapid.IntRange(0, 1).Draw(s.T, "self"))
+		s.SetZone(s.now, []Sibling{{0, 0}, {1, 1}}[rapid.IntRange(0, 1).Draw(s.T, "first"):],
+			rapid.IntRange(0, 1).Draw(s.T, "self"))
 		s.SetBackbone(s.now, s.peers())
 	case 9:
 		s.Dropped(s.now, rank)
@@ -122,7 +129,8 @@ func (s *strange) check() error {
 func TestStrangeInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &strange{T: t, now: 1e6, next: make(map[Origin]uint64), Machine: New(Config{
-			Self: strangeOrigins[0], Born: 2, KeepBytes: 6 * entryOverhead, MaxOrigins: rapid.IntRange(3, 7).Draw(t, "origins"), Window: 3 * entryOverhead,
+			Self: strangeOrigins[0], Born: 2, KeepBytes: 6 * entryOverhead, MaxOrigins: rapid.IntRange(3, 7).Draw(t, "origins"),
+			Window:   3 * entryOverhead,
 			AckDelay: 10, AckBytes: 1 << 15, WatermarkDelay: 15, Stall: 100, Patience: 300, GapDelay: 50, ForwardDelay: 5,
 		})}
 		s.Begin(s.now)

@@ -49,7 +49,10 @@ func TestLinksTellWhatZonesLack(t *testing.T) {
 		t.Fatalf("%+v", links)
 	}
 	links = links[1:]
-	for i, want := range []LinkState{{Zone: "b", Connected: true, Gateway: 1, Lag: 3}, {Zone: "c", Connected: true, Gateway: 3, Lag: 5}} {
+	for i, want := range []LinkState{
+		{Zone: "b", Connected: true, Gateway: 1, Lag: 3},
+		{Zone: "c", Connected: true, Gateway: 3, Lag: 5},
+	} {
 		want.LagBytes, want.Heard = links[i].LagBytes, links[i].Heard
 		if links[i] != want {
 			t.Errorf("%+v, want %+v", links[i], want)
@@ -64,7 +67,8 @@ func TestStableIsAskedAgainAtOnce(t *testing.T) {
 	y := Origin{"b", "y", 1}
 	ships := func(seq uint64) {
 		fromPeer(t, m, 2, 1, &frame{kind: kindData, origin: y, seq: seq, data: make([]byte, m.config.AckBytes)})
-		if err := m.FromZone(2, 0, (&frame{kind: kindData, origin: y, seq: seq, data: make([]byte, m.config.AckBytes)}).encode()); err != nil {
+		if err := m.FromZone(2, 0,
+			(&frame{kind: kindData, origin: y, seq: seq, data: make([]byte, m.config.AckBytes)}).encode()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -76,7 +76,8 @@ func TestRefusedStreams(t *testing.T) {
 		for m.Pending() > 0 {
 			m.Deliver(2)
 		}
-		if f := m.flows[0]; f.pull.due > 2+m.skew.lead() || !f.scheduled || !slices.Equal(f.pull.sources, []protocol.Rank{0}) {
+		if f := m.flows[0]; f.pull.due > 2+m.skew.lead() || !f.scheduled ||
+			!slices.Equal(f.pull.sources, []protocol.Rank{0}) {
 			t.Errorf("drops %t: a stream that was refused is pulled at %d", drops, f.pull.due)
 		}
 	}

@@ -56,7 +56,8 @@ func (m *Member) shouldBatch(now protocol.Time) bool {
 		b.waiting, b.wrote, b.stepping = n, now, true
 	}
 	due := b.emitted + maxBatchDelay
-	if b.flush || b.streak <= minBurst || o.bytes >= maxGathered || now >= due || !o.waiting.At(o.waiting.Len()-1).small() {
+	if b.flush || b.streak <= minBurst || o.bytes >= maxGathered || now >= due ||
+		!o.waiting.At(o.waiting.Len()-1).small() {
 		return false
 	}
 	m.due = min(m.due, due)

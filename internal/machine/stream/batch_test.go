@@ -49,7 +49,10 @@ func TestBurstOnABadNetwork(t *testing.T) {
 // What is in flight fits into KeepBytes, batches included: the receiver, which grants
 // nothing yet, can still request all of it.
 func TestBatchesFitIntoWhatIsKept(t *testing.T) {
-	m, err := stream.New(stream.Config{Rank: 0, Size: 2, Incarnation: 1, SegmentSize: 128, KeepBytes: 2048, OutboxBytes: 1 << 20})
+	m, err := stream.New(stream.Config{
+		Rank: 0, Size: 2, Incarnation: 1, SegmentSize: 128, KeepBytes: 2048,
+		OutboxBytes: 1 << 20,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

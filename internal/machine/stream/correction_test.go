@@ -115,7 +115,8 @@ func TestRemovedMemberStopsCorrecting(t *testing.T) {
 			asked = asked || frame[0] == offerKind && frame[1]&rightwardFlag != 0
 		}
 	}
-	if err := m.Install(now, 1, size, stream.MemberList{{Rank: 0, Incarnation: 1}, {Rank: 2, Incarnation: 1}}); err != nil {
+	if err := m.Install(now, 1, size, stream.MemberList{{Rank: 0, Incarnation: 1}, {Rank: 2, Incarnation: 1}}); err !=
+		nil {
 		t.Fatal(err)
 	}
 	m.Down(now, 2)

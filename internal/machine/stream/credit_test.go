@@ -104,7 +104,10 @@ func TestPollsForCreditsBackOff(t *testing.T) {
 		drain(m, now)
 		grantTo(t, m, now, 0) // a sign of life
 	}
-	for i, want := range []protocol.Time{minPollInterval, minPollInterval, maxCreditInterval, maxCreditInterval, maxCreditInterval} {
+	for i, want := range []protocol.Time{
+		minPollInterval, minPollInterval, maxCreditInterval, maxCreditInterval,
+		maxCreditInterval,
+	} {
 		if got := at[i+1] - at[i]; got != want {
 			t.Errorf("poll %d follows after %d ms, want %d", i, got/millisecond, want/millisecond)
 		}

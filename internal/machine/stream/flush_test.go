@@ -79,7 +79,8 @@ func TestFlushPullsWhatIsMissing(t *testing.T) {
 		m.Freeze()
 		m.Flush(5, []Position{{MemberID{0, 1}, 3, 2}})
 		f := m.flows[0]
-		if m.Flushed() == want || (f.pull.due == 5) != want || want && (!slices.Equal(f.pull.sources, []protocol.Rank{2}) || f.wanted != 3) {
+		if m.Flushed() == want || (f.pull.due == 5) != want || want && (!slices.Equal(f.pull.sources, []protocol.Rank{2}) ||
+			f.wanted != 3) {
 			t.Errorf("%d of 3 segments: flushed %t, %+v", next, m.Flushed(), f.pull)
 		}
 		if n := requests(m, 5); (n > 0) != want {
@@ -150,7 +151,8 @@ func TestStreamsEndWithTheirRoots(t *testing.T) {
 		t.Fatal(err)
 	}
 	receiveFrom(t, m, 1, 0, 1, 0, 10)
-	if m.flows[0] != nil || ended.next != 1 || slices.Contains(m.scheduled, ended) || ended.correction.due != protocol.Never {
+	if m.flows[0] != nil || ended.next != 1 || slices.Contains(m.scheduled, ended) ||
+		ended.correction.due != protocol.Never {
 		t.Errorf("a stream that has ended is at %d, corrected at %d", ended.next, ended.correction.due)
 	}
 	if len(m.endedFlows) != 1 || m.flows[2] == nil {

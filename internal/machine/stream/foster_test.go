@@ -9,7 +9,10 @@ import (
 // repaired gives a member a segment of root 0 as a repair.
 func repaired(t *testing.T, m *Member, now protocol.Time, from protocol.Rank, number uint64) {
 	t.Helper()
-	f := frame{kind: repair, begins: true, incarnation: 1, first: number, messages: uint32(number), segment: make([]byte, 10)}
+	f := frame{
+		kind: repair, begins: true, incarnation: 1, first: number, messages: uint32(number),
+		segment: make([]byte, 10),
+	}
 	if err := m.Receive(now, from, f.append(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +117,8 @@ func TestAdoptions(t *testing.T) {
 	for _, a := range f.foster.children {
 		until[a.orphan] = a.until
 	}
-	if len(until) != maxFostered-2 || len(f.foster.children) != len(until) || until[3] != 20+fosterSegments || until[1] != until[3] || until[2] != 10+fosterSegments {
+	if len(until) != maxFostered-2 || len(f.foster.children) != len(until) || until[3] != 20+fosterSegments ||
+		until[1] != until[3] || until[2] != 10+fosterSegments {
 		t.Errorf("%v", f.foster.children)
 	}
 	m := group(t, Config{}, 20)[19]

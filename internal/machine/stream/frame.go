@@ -267,7 +267,8 @@ func parseKind(k kind, b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.remaining)
 	case f.kind < data || f.kind > creditPoll:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case f.direction > rightward, f.batch && (f.remaining > 0 || f.traced), (f.batch || f.topic || f.traced) && (!f.begins || !f.carriesSegment()):
+	case f.direction > rightward, f.batch && (f.remaining > 0 || f.traced), (f.batch || f.topic || f.traced) &&
+		(!f.begins || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
 		return frame{}, fmt.Errorf("%w: kind %d about nothing", ErrFrame, f.kind)

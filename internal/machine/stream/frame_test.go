@@ -20,7 +20,11 @@ func TestStrangeFlagsAreRefused(t *testing.T) {
 		{"a segment within an offer", frame{kind: data, first: 1, begins: true, segment: segment}, flagInline, true},
 		{"a request within an offer", frame{kind: request, first: 1, last: 2}, flagInline, true},
 		{"an offer with a segment", frame{kind: offer, first: 1, begins: true, inline: true, segment: segment}, 0, false},
-		{"an offer of nothing with a segment", frame{kind: offer, first: 0, begins: true, inline: true, segment: segment}, 0, true},
+		{
+			"an offer of nothing with a segment",
+			frame{kind: offer, first: 0, begins: true, inline: true, segment: segment},
+			0, true,
+		},
 		{"an offer to the left", frame{kind: offer, first: 1}, flagLeftward, false},
 		{"an offer to both sides", frame{kind: offer, first: 1}, flagLeftward | flagRightward, true},
 		{"a request with more to come", frame{kind: request, first: 1, last: 2}, flagMore, true},
@@ -32,7 +36,11 @@ func TestStrangeFlagsAreRefused(t *testing.T) {
 		{"a poll about nothing", frame{kind: poll}, 0, true},
 		{"a credit of nothing", frame{kind: grantCredit}, 0, false},
 		{"a kind that is none", frame{kind: splitCredit + 1, first: 1}, 0, true},
-		{"a segment before it was written", frame{kind: data, first: 1, begins: true, unaccepted: 2, segment: segment}, 0, true},
+		{
+			"a segment before it was written",
+			frame{kind: data, first: 1, begins: true, unaccepted: 2, segment: segment},
+			0, true,
+		},
 	} {
 		c.frame.incarnation = 1
 		b := c.frame.append(nil)

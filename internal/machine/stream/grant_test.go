@@ -196,7 +196,8 @@ func TestCreditsOfANewView(t *testing.T) {
 	if err := m.Install(1, 2, 3, m.roster.members); err != nil {
 		t.Fatal(err)
 	}
-	if f.credit.last != (granted{3, 3}) || f.credit.from != nil || m.own.timed != 0 || m.own.halved || m.own.base != (baseDelay{}) {
+	if f.credit.last != (granted{3, 3}) || f.credit.from != nil || m.own.timed != 0 || m.own.halved ||
+		m.own.base != (baseDelay{}) {
 		t.Errorf("granted %v, timed %d", f.credit.last, m.own.timed)
 	}
 	if m.own.flow.credit.last != (granted{}) {

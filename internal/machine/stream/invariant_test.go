@@ -29,7 +29,8 @@ func (m *Member) Invariant() error {
 		count(&s.queue)
 	}
 	if waiting != m.inbox.waiting || bytes != m.inbox.bytes {
-		return fmt.Errorf("%d messages of %d bytes wait for the program: the inbox counts %d and %d", waiting, bytes, m.inbox.waiting, m.inbox.bytes)
+		return fmt.Errorf("%d messages of %d bytes wait for the program: the inbox counts %d and %d", waiting, bytes,
+			m.inbox.waiting, m.inbox.bytes)
 	}
 	own := 0
 	for i := range m.own.waiting.Len() {
@@ -50,8 +51,10 @@ func (m *Member) Invariant() error {
 func (m *Member) invariantOfWindow() error {
 	f := m.own.flow
 	last, s := f.credit.last, &f.store
-	if inFlight, held := s.weightOf(last.live, f.next), s.weightOf(last.all, last.live); inFlight != m.own.inFlight || held != m.own.held {
-		return fmt.Errorf("%d bytes are in flight and %d held, counted are %d and %d", inFlight, held, m.own.inFlight, m.own.held)
+	if inFlight, held := s.weightOf(last.live, f.next), s.weightOf(last.all, last.live); inFlight != m.own.inFlight ||
+		held != m.own.held {
+		return fmt.Errorf("%d bytes are in flight and %d held, counted are %d and %d", inFlight, held, m.own.inFlight,
+			m.own.held)
 	}
 	if w := m.own.window; w < min(minWindow, m.config.KeepBytes) || w > max(m.config.KeepBytes, initialWindow) {
 		return fmt.Errorf("a window of %d", w)
@@ -102,7 +105,8 @@ func (m *Member) invariantOf(f *flow) error {
 	c := &f.credit
 	switch {
 	case bytes != s.bytes || weight != s.weight || ahead != f.aheadBytes:
-		return fmt.Errorf("%d bytes are kept, of weight %d, and %d ahead: counted are %d, %d and %d", bytes, weight, ahead, s.bytes, s.weight, f.aheadBytes)
+		return fmt.Errorf("%d bytes are kept, of weight %d, and %d ahead: counted are %d, %d and %d", bytes, weight, ahead,
+			s.bytes, s.weight, f.aheadBytes)
 	case next != f.next || len(gaps) > 0:
 		return fmt.Errorf("segments up to %d are kept, and the next is %d, with gaps %v", next, f.next, gaps)
 	case f.delivered > f.next || f.delivered < f.next && !m.frozen:
@@ -117,7 +121,8 @@ func (m *Member) invariantOf(f *flow) error {
 	if now := (flow{root: f.root}); m.layTree(&now) != nil || !reflect.DeepEqual(f.links, now.links) {
 		return fmt.Errorf("the neighbors are %v, and should be %v", f.links, now.links)
 	}
-	if due := min(f.correction.due, f.pull.due, f.tailProbe.due, f.foster.due); due < m.due || due != protocol.Never && !f.scheduled {
+	if due := min(f.correction.due, f.pull.due, f.tailProbe.due, f.foster.due); due < m.due || due != protocol.Never &&
+		!f.scheduled {
 		return fmt.Errorf("due at %d, and the member at %d", due, m.due)
 	}
 	return nil

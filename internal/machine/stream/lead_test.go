@@ -17,7 +17,8 @@ func TestYieldsAreBounded(t *testing.T) {
 			now := c.due + late
 			for c.yield(now, lead) {
 				if c.due != now+2*late {
-					t.Errorf("lead %v, late by %v: goes on after %v", time.Duration(lead), time.Duration(late), time.Duration(c.due-now))
+					t.Errorf("lead %v, late by %v: goes on after %v", time.Duration(lead), time.Duration(late),
+						time.Duration(c.due-now))
 				}
 				now = c.due + late
 			}

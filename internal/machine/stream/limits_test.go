@@ -18,7 +18,10 @@ func TestConfigIsChecked(t *testing.T) {
 		{"no member", Config{Size: 0}, false},
 		{"a rank beyond", Config{Rank: 3, Size: 3}, false},
 		{"a rank below", Config{Rank: -1, Size: 3}, false},
-		{"the least limits", Config{Size: 1, SegmentSize: 1, InlineSize: 1, MaxMessage: 1, KeepBytes: 1, InboxBytes: 1, OutboxBytes: 1}, true},
+		{"the least limits", Config{
+			Size: 1, SegmentSize: 1, InlineSize: 1, MaxMessage: 1, KeepBytes: 1, InboxBytes: 1,
+			OutboxBytes: 1,
+		}, true},
 		{"a limit below zero", Config{Size: 1, KeepBytes: -1}, false},
 	} {
 		if _, err := New(c.config); (err == nil) != c.fits {

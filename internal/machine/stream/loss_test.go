@@ -32,7 +32,8 @@ func TestDecline(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if got, err := parse(answer); err != nil || got.kind != trimmed || got.root != 3 || got.incarnation != 7 || got.first != 20 {
+		if got, err := parse(answer); err != nil || got.kind != trimmed || got.root != 3 || got.incarnation != 7 ||
+			got.first != 20 {
 			t.Errorf("%s: answer %+v, %v", c.name, got, err)
 		}
 	}
@@ -75,7 +76,8 @@ func TestFrozenMemberGivesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.frozen, f.next, f.cut = true, c.next, cut
-		f.pull.asked, f.pull.tries, f.pull.trimmedTo, f.pull.trimmedBy, f.pull.trimmedReplies = began, c.tries, c.trimmedTo, c.by, len(c.by)
+		f.pull.asked, f.pull.tries, f.pull.trimmedTo, f.pull.trimmedBy, f.pull.trimmedReplies = began, c.tries, c.trimmedTo,
+			c.by, len(c.by)
 		if to, gone := m.unavailable(began+c.waited, f); gone != (c.to > 0) || gone && to != c.to {
 			t.Errorf("%s: given up %t, to %d", c.what, gone, to)
 		}
@@ -106,7 +108,10 @@ func TestOffersAreForgottenWithTheConnection(t *testing.T) {
 
 // A peer is offered the streams of which it has missed something, if both are still in the view.
 func TestMissedStreamsAreOffered(t *testing.T) {
-	m, err := New(Config{Rank: 1, Size: 5, Incarnation: 1, View: 1, Members: MemberList{{Rank: 1, Incarnation: 1}, {Rank: 2, Incarnation: 1}}})
+	m, err := New(Config{Rank: 1, Size: 5, Incarnation: 1, View: 1, Members: MemberList{
+		{Rank: 1, Incarnation: 1},
+		{Rank: 2, Incarnation: 1},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

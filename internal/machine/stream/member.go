@@ -74,10 +74,11 @@ type activeRoots struct {
 
 // memory is what is used again.
 type memory struct {
-	spare          spareMemory
-	repairHead     []byte
-	frames         slab
-	receiveBuffers map[protocol.Rank]*reassemblyBuffer // lent to the transport for a peer's long frame; see receivebuffer.go
+	spare      spareMemory
+	repairHead []byte
+	frames     slab
+	// lent to the transport for a peer's long frame; see receivebuffer.go
+	receiveBuffers map[protocol.Rank]*reassemblyBuffer
 }
 
 // Message is a message for the program, or a notice that some are lost.
@@ -105,11 +106,12 @@ type Message struct {
 
 // Stats counts what a member has done.
 type Stats struct {
-	Broadcast, Delivered             uint64 // messages
-	BroadcastBytes, DeliveredBytes   uint64 // of them
-	Relayed, Grafted, Repaired       uint64 // segments sent along the tree, to orphans, and on request
-	Offers, Requests                 uint64 // sent
-	Duplicates, Early, Lost, Refused uint64 // segments received twice, first by correction, given up, refused by a full inbox
+	Broadcast, Delivered           uint64 // messages
+	BroadcastBytes, DeliveredBytes uint64 // of them
+	Relayed, Grafted, Repaired     uint64 // segments sent along the tree, to orphans, and on request
+	Offers, Requests               uint64 // sent
+	// segments received twice, first by correction, given up, refused by a full inbox
+	Duplicates, Early, Lost, Refused uint64
 	Delay                            protocol.Time
 }
 

@@ -267,7 +267,10 @@ func FuzzReceive(f *testing.F) {
 	for flags, segment := range map[byte]string{ // a topic, its first segment, a batch, a name that is cut off, none
 		65: "\x04newsx", 67: "\x00\x00\x00\x09\x04newsx", 97: "\x06\x04newsx\x05\x04news", 193: "\x05news", 64: "x",
 	} {
-		f.Add(slices.Concat([]byte{1, flags, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, []byte(segment)))
+		f.Add(slices.Concat([]byte{
+			1, flags, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			0,
+		}, []byte(segment)))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		m, err := stream.New(stream.Config{Rank: 0, Size: 4, Incarnation: 1, AllTopics: len(frame)%2 == 1})

@@ -98,7 +98,10 @@ func TestSegmentAheadHasMemoryForItself(t *testing.T) {
 // A frame whose buffer was taken back meanwhile, or is that of another frame, is received as any.
 func TestFrameWithoutItsBuffer(t *testing.T) {
 	message := func(number int) []byte {
-		f := frame{kind: data, begins: true, incarnation: 1, first: uint64(number), messages: uint32(number), segment: bytes.Repeat([]byte{byte('a' + number)}, 200)}
+		f := frame{
+			kind: data, begins: true, incarnation: 1, first: uint64(number), messages: uint32(number),
+			segment: bytes.Repeat([]byte{byte('a' + number)}, 200),
+		}
 		return f.append(nil)
 	}
 	for what, meanwhile := range map[string]func(*Member){

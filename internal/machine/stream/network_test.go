@@ -77,7 +77,10 @@ func (e *events) Pop() any {
 }
 
 func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*stream.Config)) *network {
-	n := &network{t: t, rng: rand.New(rand.NewPCG(seed, 1)), lent: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1, kinds: map[byte]int{}}
+	n := &network{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), lent: rand.New(rand.NewPCG(seed, 2)), faults: f, now: 1,
+		kinds: map[byte]int{},
+	}
 	if f.latency == 0 {
 		n.faults.latency, n.faults.jitter = 100*time.Microsecond, 100*time.Microsecond
 	}
@@ -90,7 +93,10 @@ func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*s
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.members = append(n.members, &host{Member: m, rank: r, delivered: map[protocol.Rank][][]byte{}, views: map[protocol.Rank][]uint64{}})
+		n.members = append(n.members, &host{
+			Member: m, rank: r, delivered: map[protocol.Rank][][]byte{},
+			views: map[protocol.Rank][]uint64{},
+		})
 	}
 	return n
 }

@@ -67,7 +67,8 @@ func (m *Member) write(topic string, payload []byte, remaining int) error {
 	case len(payload) > m.config.SegmentSize:
 		return fmt.Errorf("stream: a segment of %d bytes: %d at most", len(payload), m.config.SegmentSize)
 	case remaining < 0 || written+remaining > m.config.MaxMessage:
-		return fmt.Errorf("stream: %d bytes, and %d that follow: a message has %d at most", written, remaining, m.config.MaxMessage)
+		return fmt.Errorf("stream: %d bytes, and %d that follow: a message has %d at most", written, remaining,
+			m.config.MaxMessage)
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}

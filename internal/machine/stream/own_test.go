@@ -99,7 +99,8 @@ func TestViewDropsTheRestOfACutMessage(t *testing.T) {
 		if m.Restarts() != c.restarts {
 			t.Errorf("%s: %d restarts", c.what, m.Restarts())
 		}
-		if waits := map[bool]int{true: 0, false: c.rest}[c.restarts > 0]; m.Unwritten() != waits || m.own.writing && c.restarts > 0 {
+		if waits := map[bool]int{true: 0, false: c.rest}[c.restarts > 0]; m.Unwritten() != waits || m.own.writing &&
+			c.restarts > 0 {
 			t.Errorf("%s: %d segments wait, and a message is written: %t", c.what, m.Unwritten(), m.own.writing)
 		}
 		if err := m.Write([]byte("whole"), 0); err != nil {
@@ -149,7 +150,8 @@ func TestRootCorrectsItsOwnStream(t *testing.T) {
 	}
 	const now = 1000 * millisecond
 	drain(m, now)
-	if f := m.own.flow; f.correction.due != now+m.skew.lead() || f.tailProbe.due != now+tailProbeInterval || f.arrived != (arrival{1, now}) {
+	if f := m.own.flow; f.correction.due != now+m.skew.lead() || f.tailProbe.due != now+tailProbeInterval ||
+		f.arrived != (arrival{1, now}) {
 		t.Errorf("corrected at %d, probed at %d", f.correction.due, f.tailProbe.due)
 	}
 	for r := protocol.Rank(8); r >= 0; r-- {
@@ -250,7 +252,10 @@ func TestNewIncarnationReplacesTheFormer(t *testing.T) {
 		t.Fatal(err)
 	}
 	receive := func(incarnation, first uint64, text string) {
-		f := frame{kind: data, begins: true, root: 0, incarnation: incarnation, first: first, messages: uint32(first), segment: []byte(text)}
+		f := frame{
+			kind: data, begins: true, root: 0, incarnation: incarnation, first: first, messages: uint32(first),
+			segment: []byte(text),
+		}
 		if err := m.Receive(1, 0, f.append(nil)); err != nil {
 			t.Fatal(err)
 		}

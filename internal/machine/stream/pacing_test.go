@@ -74,7 +74,8 @@ func TestNextCorrectionFollows(t *testing.T) {
 			receiveFrom(t, m, began, 0, 1, 0, 10)
 		}
 		m.handleLeftward(began+millisecond, f, 5, 2)
-		if due := f.correction.due; f.correction.running || (due == began+m.skew.interval()) != more || !more && due != protocol.Never {
+		if due := f.correction.due; f.correction.running || (due == began+m.skew.interval()) != more || !more &&
+			due != protocol.Never {
 			t.Errorf("more has arrived: %t; the next correction is due %d µs after the last", more, (due-began)/microsecond)
 		}
 		drain(m, began+millisecond)
@@ -95,7 +96,8 @@ func TestCorrectionOfWhatTheNeighborHas(t *testing.T) {
 			drain(m, m.Deadline())
 		}
 		if f.correction.running == ends || m.budget.spent != 8 || (m.delay.wait == before-before/decay) != ends {
-			t.Errorf("heard of %d: it runs: %t, waits for %d µs, has spent %d", heard, f.correction.running, m.delay.wait/microsecond, m.budget.spent)
+			t.Errorf("heard of %d: it runs: %t, waits for %d µs, has spent %d", heard, f.correction.running,
+				m.delay.wait/microsecond, m.budget.spent)
 		}
 	}
 }
@@ -162,8 +164,10 @@ func TestNeighborsHaveTimeToAnswer(t *testing.T) {
 		now := m.Deadline()
 		spent, asked := m.budget.spent, f.correction.rightwardOffers
 		drain(m, now)
-		if f.correction.rightwardOffers > asked && (f.correction.due != now+m.passOver(asked) || m.budget.spent != spent+questionCost) {
-			t.Errorf("question %d: the next one after %d µs, %d spent", asked, (f.correction.due-now)/microsecond, m.budget.spent-spent)
+		if f.correction.rightwardOffers > asked && (f.correction.due != now+m.passOver(asked) ||
+			m.budget.spent != spent+questionCost) {
+			t.Errorf("question %d: the next one after %d µs, %d spent", asked, (f.correction.due-now)/microsecond,
+				m.budget.spent-spent)
 		}
 	}
 }
@@ -189,9 +193,18 @@ func TestSkewIsMeasured(t *testing.T) {
 		{what: "no age", from: 5, first: 1, arrived: now - 5*millisecond, unaged: true},
 		{what: "of what was here before", from: 5, first: 0, arrived: now - 5*millisecond},
 		{what: "of more", from: 5, first: 2, arrived: now - 5*millisecond},
-		{what: "of more, which the tree brings", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond, measured: 24 * millisecond},
-		{what: "of more, which is pulled", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond, by: repair},
-		{what: "of more, which another one brings", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond, sender: 7},
+		{
+			what: "of more, which the tree brings", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond,
+			measured: 24 * millisecond,
+		},
+		{
+			what: "of more, which is pulled", from: 5, first: 2, arrived: now - 5*millisecond, treeAt: now + 4*millisecond,
+			by: repair,
+		},
+		{
+			what: "of more, which another one brings", from: 5, first: 2, arrived: now - 5*millisecond,
+			treeAt: now + 4*millisecond, sender: 7,
+		},
 		{what: "of much more", from: 5, first: 3, arrived: now - 5*millisecond, treeAt: now + 4*millisecond},
 	} {
 		m, f := behind(t, 0)
@@ -262,7 +275,8 @@ func TestWhatAnOfferTells(t *testing.T) {
 		m.offer(2001, c.to, f, c.toward)
 		sent := drain(m, 1)[0]
 		got, err := parse(sent.frame)
-		if err != nil || got.first != 1 || got.direction != c.toward || got.inline != (c.size <= c.inline) || len(got.segment) != map[bool]int{true: c.size}[got.inline] {
+		if err != nil || got.first != 1 || got.direction != c.toward || got.inline != (c.size <= c.inline) ||
+			len(got.segment) != map[bool]int{true: c.size}[got.inline] {
 			t.Errorf("%s: %v, %+v", c.what, err, got)
 		}
 		if got.aged != c.aged || c.aged && (got.age != 2 || got.skew != uint32(m.skew.apart()/microsecond)) {

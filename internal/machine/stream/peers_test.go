@@ -174,7 +174,8 @@ func TestOffersPassANeighborThatGoesDown(t *testing.T) {
 		}
 		f.correction.rightwardOffers = c.asked
 		m.Down(1, c.peer)
-		if member := c.peer < 9 && c.peer != 4; m.down[c.peer] != member || (m.retryDue != protocol.Never) != (c.want != nil) {
+		if member := c.peer < 9 && c.peer != 4; m.down[c.peer] != member ||
+			(m.retryDue != protocol.Never) != (c.want != nil) {
 			t.Errorf("%d is down: %t, and tried again at %d", c.peer, m.down[c.peer], m.retryDue)
 		}
 		if got := offeredTo(m, 1); !slices.Equal(got, c.want) {
@@ -220,7 +221,8 @@ func TestWhatAFullQueueMisses(t *testing.T) {
 		m, f := middle(t)
 		m.lastSent = send{to: 5, kind: k, flow: f, encoded: make([]byte, 10)}
 		m.SendFailed(1, true)
-		if missed, waits := len(m.missed[5]) > 0, m.hasBacklog(5, f); missed != want.missed || waits != want.waits || m.down[5] {
+		if missed, waits := len(m.missed[5]) > 0, m.hasBacklog(5, f); missed != want.missed || waits != want.waits ||
+			m.down[5] {
 			t.Errorf("kind %d: missed %t, waits %t, down %t", k, missed, waits, m.down[5])
 		}
 	}

@@ -272,7 +272,10 @@ func (q *messageQueue) stuck(now, bound protocol.Time, handler bool) (s Stuck, i
 
 // Known returns the position up to which this member has each stream of its view.
 func (m *Member) Known() []Position {
-	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool { return f.next > 0 && m.roster.includes(f.root, f.incarnation) })
+	return m.positions(func(f *flow) uint64 { return f.next }, func(f *flow) bool {
+		return f.next > 0 &&
+			m.roster.includes(f.root, f.incarnation)
+	})
 }
 
 // Unsent reports whether messages that were accepted have yet to be sent.

@@ -62,7 +62,10 @@ func TestProcessingOfSubscriptions(t *testing.T) {
 	m := group(t, Config{}, 3)[1]
 	id := m.Subscribe("a")
 	topical := func(root protocol.Rank) {
-		f := frame{kind: data, begins: true, topic: true, root: root, incarnation: 1, first: 0, segment: appendTopic(nil, "a")}
+		f := frame{
+			kind: data, begins: true, topic: true, root: root, incarnation: 1, first: 0,
+			segment: appendTopic(nil, "a"),
+		}
 		if err := m.Receive(1, root, f.append(nil)); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,8 @@ func probes(t *testing.T, m *Member, until protocol.Time) (at []protocol.Time) {
 	t.Helper()
 	for now := m.Deadline(); now < until; now = m.Deadline() {
 		for _, s := range drain(m, now) {
-			if fr, err := parse(s.frame); err == nil && fr.kind == offer && fr.direction == undirected && s.to == m.roster.neighbor(1, true) {
+			if fr, err := parse(s.frame); err == nil && fr.kind == offer && fr.direction == undirected &&
+				s.to == m.roster.neighbor(1, true) {
 				at = append(at, now)
 			}
 		}

@@ -47,7 +47,10 @@ func (m *Member) bufferFor(f *flow, number uint64, size, remaining int) *reassem
 	if number != f.next {
 		return &reassemblyBuffer{memory: m.spare.get(size), next: number}
 	}
-	f.reassembly = &reassemblyBuffer{memory: m.spare.get(max(size, min(size+remaining, maxReassemblyBuffer))), next: number}
+	f.reassembly = &reassemblyBuffer{
+		memory: m.spare.get(max(size, min(size+remaining, maxReassemblyBuffer))),
+		next:   number,
+	}
 	return f.reassembly
 }
 

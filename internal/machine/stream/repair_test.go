@@ -288,7 +288,8 @@ func TestWhatIsBehindAHoleIsKept(t *testing.T) {
 		t.Errorf("it goes on at %d, and %d segments of %d bytes are ahead", f.next, len(f.ahead), f.aheadBytes)
 	}
 	if f.correction.due == protocol.Never || f.tailProbe.due != 1+tailProbeInterval || f.pull.due != 1 {
-		t.Errorf("what is here is corrected at %d and probed at %d, and the rest is pulled at %d", f.correction.due, f.tailProbe.due, f.pull.due)
+		t.Errorf("what is here is corrected at %d and probed at %d, and the rest is pulled at %d", f.correction.due,
+			f.tailProbe.due, f.pull.due)
 	}
 }
 
@@ -309,7 +310,8 @@ func TestSlowTreeIsGivenTime(t *testing.T) {
 			}
 		}
 		if now < patience != down {
-			t.Errorf("parent down: %t: requested %d µs after the tree's last segment, of %d", down, (now-f.fedAt)/microsecond, m.skew.patience()/microsecond)
+			t.Errorf("parent down: %t: requested %d µs after the tree's last segment, of %d", down, (now-f.fedAt)/microsecond,
+				m.skew.patience()/microsecond)
 		}
 	}
 }

@@ -58,7 +58,8 @@ func TestRepliesOfPeersThatHaveTrimmed(t *testing.T) {
 			p.due = protocol.Never
 		}
 		trimmedBy(t, m, now, c.from, c.first)
-		if counted := p.trimmedReplies > c.before; counted != c.counted || counted && (p.trimmedTo != c.first || !slices.Contains(p.trimmedBy, c.from)) {
+		if counted := p.trimmedReplies > c.before; counted != c.counted || counted &&
+			(p.trimmedTo != c.first || !slices.Contains(p.trimmedBy, c.from)) {
 			t.Errorf("%s: counted %t, %+v", c.what, counted, p)
 		}
 		if (p.due == now) != c.atOnce || (m.Deadline() == now) != c.atOnce {
@@ -76,7 +77,8 @@ func TestOldRepliesAreForgotten(t *testing.T) {
 			receiveFrom(t, m, 1, 0, n, 0, 10)
 		}
 		trimmedBy(t, m, 1, 6, 8)
-		if p := &f.pull; (p.trimmedReplies == 1) != forgotten || (p.trimmedTo == 8) != forgotten || (len(p.trimmedBy) == 1) != forgotten {
+		if p := &f.pull; (p.trimmedReplies == 1) != forgotten || (p.trimmedTo == 8) != forgotten ||
+			(len(p.trimmedBy) == 1) != forgotten {
 			t.Errorf("%d segments are here: %+v", number, p)
 		}
 	}
@@ -103,7 +105,8 @@ func TestWhenAHoleIsUnavailable(t *testing.T) {
 	} {
 		m, f := behind(t, 10)
 		f.next, f.fedAt = 5, c.fedAt
-		f.pull.tries, f.pull.trimmedReplies, f.pull.trimmedTo, f.pull.trimmedBy = c.tries, c.replies, c.trimmedTo, []protocol.Rank{7}
+		f.pull.tries, f.pull.trimmedReplies, f.pull.trimmedTo, f.pull.trimmedBy = c.tries, c.replies, c.trimmedTo,
+			[]protocol.Rank{7}
 		if c.parent {
 			f.pull.trimmedBy = []protocol.Rank{f.parent}
 		}
@@ -136,7 +139,8 @@ func TestRequestsEnd(t *testing.T) {
 		f.pull.nextSeen, f.fedAt = 1, 0
 		c.prepare(m, f)
 		runTo(m, 1, 3_600_000*millisecond)
-		if asked := m.Stats().Requests; asked > 2*maxUnanswered || m.Stats().Lost != c.lost || m.Deadline() != protocol.Never {
+		if asked := m.Stats().Requests; asked > 2*maxUnanswered || m.Stats().Lost != c.lost ||
+			m.Deadline() != protocol.Never {
 			t.Errorf("%s: %d requests, %d lost, due at %d", c.what, asked, m.Stats().Lost, m.Deadline())
 		}
 	}

@@ -10,9 +10,14 @@ import (
 
 // receiveFrom gives a member a segment of a root, of which so many before it are not
 // accepted by all members yet.
-func receiveFrom(t *testing.T, m *Member, now protocol.Time, root protocol.Rank, number uint64, unaccepted uint32, size int) {
+func receiveFrom(t *testing.T, m *Member, now protocol.Time, root protocol.Rank, number uint64, unaccepted uint32,
+	size int,
+) {
 	t.Helper()
-	f := frame{kind: data, begins: true, root: root, incarnation: 1, first: number, unaccepted: unaccepted, segment: make([]byte, size)}
+	f := frame{
+		kind: data, begins: true, root: root, incarnation: 1, first: number, unaccepted: unaccepted,
+		segment: make([]byte, size),
+	}
 	if err := m.Receive(now, root, f.append(nil)); err != nil {
 		t.Fatal(err)
 	}

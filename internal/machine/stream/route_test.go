@@ -40,7 +40,8 @@ func TestFedAround(t *testing.T) {
 				grants = feeds
 			}
 			if !slices.Equal(f.children, feeds) || !slices.Equal(f.ackers, answers) || !slices.Equal(f.grantors, grants) {
-				t.Errorf("%s, static %t: feeds %v, asks %v, has credits of %v; want %v, %v, %v", what, static, f.children, f.ackers, f.grantors, feeds, answers, grants)
+				t.Errorf("%s, static %t: feeds %v, asks %v, has credits of %v; want %v, %v, %v", what, static, f.children, f.ackers,
+					f.grantors, feeds, answers, grants)
 			}
 		}
 	}

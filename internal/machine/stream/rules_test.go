@@ -23,8 +23,10 @@ func TestWhatIsHereIsBounded(t *testing.T) {
 			}
 		}
 		f := m.flowOf(MemberID{0, 1})
-		if m.stats.Refused == 0 || m.inbox.bytes > 2*limit+2*size || f.aheadBytes > limit+2*size || m.inbox.bytes+f.aheadBytes < limit {
-			t.Errorf("from %d on: %d bytes wait, %d are ahead, %d segments are refused", first, m.inbox.bytes, f.aheadBytes, m.stats.Refused)
+		if m.stats.Refused == 0 || m.inbox.bytes > 2*limit+2*size || f.aheadBytes > limit+2*size ||
+			m.inbox.bytes+f.aheadBytes < limit {
+			t.Errorf("from %d on: %d bytes wait, %d are ahead, %d segments are refused", first, m.inbox.bytes, f.aheadBytes,
+				m.stats.Refused)
 		}
 	}
 }
@@ -124,7 +126,10 @@ func TestMessageInOrderIsNotCopied(t *testing.T) {
 	for _, order := range [][]uint64{{0, 1, 2}, {0, 2, 1}} {
 		m := group(t, Config{}, 2)[1]
 		for _, number := range order {
-			f := frame{kind: data, begins: number == 0, root: 0, incarnation: 1, first: number, remaining: uint32(2-number) * 100, segment: bytes.Repeat([]byte{byte(number)}, 100)}
+			f := frame{
+				kind: data, begins: number == 0, root: 0, incarnation: 1, first: number,
+				remaining: uint32(2-number) * 100, segment: bytes.Repeat([]byte{byte(number)}, 100),
+			}
 			if err := m.Receive(1, 0, f.append(nil)); err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +145,10 @@ func TestMessageInOrderIsNotCopied(t *testing.T) {
 	// The last segment has memory of its own, which holds a part of the message only.
 	m := group(t, Config{}, 2)[1]
 	for _, number := range []uint64{0, 2, 1} {
-		f := frame{kind: data, begins: number == 0, root: 0, incarnation: 1, first: number, remaining: uint32(2-number) * 100, segment: make([]byte, 100)}
+		f := frame{
+			kind: data, begins: number == 0, root: 0, incarnation: 1, first: number, remaining: uint32(2-number) * 100,
+			segment: make([]byte, 100),
+		}
 		b := f.append(nil)
 		body := m.ReceiveBuffer(0, b[:40], len(b))
 		if again := m.ReceiveBuffer(0, b[:40], len(b)); number < 2 && &again[0] != &body[0] {
@@ -179,7 +187,8 @@ func TestNewViewCorrectsWhatIsNew(t *testing.T) {
 		if err := m.Install(1, 2, 3, m.roster.members); err != nil {
 			t.Fatal(err)
 		}
-		if corrects := f.correction.due != protocol.Never; corrects != (next > 1) || corrects != (f.tailProbe.due != protocol.Never) {
+		if corrects := f.correction.due != protocol.Never; corrects != (next > 1) ||
+			corrects != (f.tailProbe.due != protocol.Never) {
 			t.Errorf("%d segments: corrected: %t, probed at %d", next, corrects, f.tailProbe.due)
 		}
 	}

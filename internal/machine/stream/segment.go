@@ -26,7 +26,10 @@ func (s *segment) payload() []byte {
 // segmentOf copies a segment out of a frame in borrowed memory, and encodes the frame
 // that forwards it.
 func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
-	seg := segment{begins: fr.begins, batch: fr.batch, topic: fr.topic, traced: fr.traced, remaining: fr.remaining, messages: fr.messages, batched: fr.batched}
+	seg := segment{
+		begins: fr.begins, batch: fr.batch, topic: fr.topic, traced: fr.traced, remaining: fr.remaining,
+		messages: fr.messages, batched: fr.batched,
+	}
 	forwarded := *fr
 	forwarded.kind, forwarded.first, forwarded.direction, forwarded.inline = data, number, undirected, false
 	forwarded.aged, forwarded.unaccepted = false, f.unaccepted(number)

@@ -52,7 +52,8 @@ func (m *Member) Stable() uint64 { return m.own.flow.acks.acked }
 // below them.
 func (m *Member) Unanswered() []protocol.Rank {
 	f := m.own.flow
-	return slices.DeleteFunc(slices.Clone(f.ackers), func(child protocol.Rank) bool { return f.acks.from[child] >= f.acks.wanted })
+	return slices.DeleteFunc(slices.Clone(f.ackers),
+		func(child protocol.Rank) bool { return f.acks.from[child] >= f.acks.wanted })
 }
 
 // Incomplete returns the members that have reported, since Poll last asked for

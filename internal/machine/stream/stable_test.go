@@ -44,7 +44,8 @@ func TestLossIsNeverStable(t *testing.T) {
 		}
 		upTo := root.Poll(n.now)
 		n.members[incomplete].dead = true
-		n.changeView(2, slices.DeleteFunc([]protocol.Rank{0, 1, 2, 3, 4, 5, 6, 7}, func(r protocol.Rank) bool { return r == incomplete }))
+		n.changeView(2, slices.DeleteFunc([]protocol.Rank{0, 1, 2, 3, 4, 5, 6, 7},
+			func(r protocol.Rank) bool { return r == incomplete }))
 		n.run(n.now + minute)
 		if root.Stable() < upTo || len(root.Incomplete()) > 0 {
 			t.Errorf("without rank %d, stable up to %d of %d, incomplete %v", incomplete, root.Stable(), upTo, root.Incomplete())

@@ -20,7 +20,10 @@ func TestStoreIsAMap(t *testing.T) {
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0, 1:
-				seg := segment{frame: make([]byte, 20+rapid.IntRange(0, 50).Draw(t, "size")), batched: rapid.IntRange(0, 2).Draw(t, "batched")}
+				seg := segment{
+					frame:   make([]byte, 20+rapid.IntRange(0, 50).Draw(t, "size")),
+					batched: rapid.IntRange(0, 2).Draw(t, "batched"),
+				}
 				s.add(&seg)
 				model[next] = seg.weight()
 				next++
@@ -107,7 +110,8 @@ func TestPartialMessages(t *testing.T) {
 			seg := segment{begins: begins, remaining: uint32(len(rest) - n), frame: head, body: body}
 			begins = false
 			got, complete := p.add(&seg, limit)
-			if complete != (n == len(rest) && len(message) <= limit) || complete && !bytes.Equal(got, message) || complete && cap(got) != len(got) {
+			if complete != (n == len(rest) && len(message) <= limit) || complete && !bytes.Equal(got, message) || complete &&
+				cap(got) != len(got) {
 				t.Fatalf("%d of %d bytes, at most %d: %t, %v", len(message)-len(rest)+n, len(message), limit, complete, got)
 			}
 			rest = rest[n:]
@@ -200,7 +204,8 @@ func TestNoticesOfLosses(t *testing.T) {
 	}{{1, 1}, {1, 1}, {2, 1}, {2, 2}, {2, 2}} {
 		b.pushLoss(n.root, n.view, 3)
 	}
-	if b.waiting != 4 || b.bytes != 4*messageCost+4 || b.main.At(1).Lost != 6 || b.main.At(2).Lost != 3 || b.main.At(3).Lost != 6 {
+	if b.waiting != 4 || b.bytes != 4*messageCost+4 || b.main.At(1).Lost != 6 || b.main.At(2).Lost != 3 ||
+		b.main.At(3).Lost != 6 {
 		t.Errorf("%d wait, %d bytes", b.waiting, b.bytes)
 	}
 	for range 4 {
@@ -310,11 +315,20 @@ func TestTreeMayBeSlow(t *testing.T) {
 // be taken for one with a topic, and lie about its length.
 func TestContinuationsOfNothingAreDropped(t *testing.T) {
 	for name, before := range map[string][]frame{
-		"first":                nil,
-		"behind a message":     {{kind: data, begins: true, topic: true, segment: []byte("\x01tx")}},
-		"behind a long one":    {{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")}, {kind: data, segment: []byte("y")}},
-		"behind a batch":       {{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")}, {kind: data, begins: true, batch: true, segment: []byte("\x01z")}},
-		"behind one too large": {{kind: data, begins: true, topic: true, remaining: 200, segment: []byte("\x01tx")}, {kind: data, segment: make([]byte, 200)}},
+		"first":            nil,
+		"behind a message": {{kind: data, begins: true, topic: true, segment: []byte("\x01tx")}},
+		"behind a long one": {
+			{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")},
+			{kind: data, segment: []byte("y")},
+		},
+		"behind a batch": {
+			{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")},
+			{kind: data, begins: true, batch: true, segment: []byte("\x01z")},
+		},
+		"behind one too large": {
+			{kind: data, begins: true, topic: true, remaining: 200, segment: []byte("\x01tx")},
+			{kind: data, segment: make([]byte, 200)},
+		},
 	} {
 		for _, orphan := range []string{"", "\x66ab", "whole"} {
 			m, err := New(Config{Rank: 1, Size: 2, Incarnation: 1, MaxMessage: 100, AllTopics: true})

@@ -97,7 +97,8 @@ func TestNothingIsRequestedWithoutRoom(t *testing.T) {
 	for range 5 {
 		m.inbox.push(&m.inbox.main, Message{Data: make([]byte, 100)})
 	}
-	if sent, _ := runTo(m, 1, 600_000*millisecond); slices.ContainsFunc(sent, func(s sentFrame) bool { return kind(s.frame[0]) == request }) {
+	if sent, _ := runTo(m, 1, 600_000*millisecond); slices.ContainsFunc(sent,
+		func(s sentFrame) bool { return kind(s.frame[0]) == request }) {
 		t.Error("something is requested")
 	}
 	for room := false; !room; {

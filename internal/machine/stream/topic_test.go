@@ -67,7 +67,8 @@ func TestTopicsOnABadNetwork(t *testing.T) {
 		}
 		for root, want := range sent[topic] {
 			if root != h.rank && !slices.EqualFunc(got[root], want, bytes.Equal) {
-				t.Errorf("rank %d has %d messages of topic %.3q and root %d, want %d", h.rank, len(got[root]), topic, root, len(want))
+				t.Errorf("rank %d has %d messages of topic %.3q and root %d, want %d", h.rank, len(got[root]), topic, root,
+					len(want))
 			}
 		}
 	}

@@ -124,7 +124,8 @@ func (n *network) sameDelivered(live []protocol.Rank, view uint64) {
 			default:
 				a, b := of(first, protocol.Rank(root)), of(r, protocol.Rank(root))
 				if !slices.EqualFunc(a, b, bytes.Equal) {
-					n.t.Fatalf("before view %d, rank %d has delivered %d messages of root %d, rank %d %d", view, first, len(a), root, r, len(b))
+					n.t.Fatalf("before view %d, rank %d has delivered %d messages of root %d, rank %d %d", view, first, len(a), root,
+						r, len(b))
 				}
 			}
 		}
@@ -204,7 +205,11 @@ func TestRemovedMemberIsOfferedNothingOfTheNextView(t *testing.T) {
 	p.receive(0, rawFrame(dataFrame, 0, "before"))
 	p.Freeze()
 	p.Flush(p.now, []stream.Position{{MemberID: stream.MemberID{Rank: 0, Incarnation: 1}, Next: 1, Holder: 0}})
-	if err := p.Install(p.now, 2, 4, stream.MemberList{{Rank: 0, Incarnation: 1}, {Rank: 1, Incarnation: 1}, {Rank: 2, Incarnation: 1}}); err != nil {
+	if err := p.Install(p.now, 2, 4, stream.MemberList{
+		{Rank: 0, Incarnation: 1},
+		{Rank: 1, Incarnation: 1},
+		{Rank: 2, Incarnation: 1},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	p.receive(0, rawFrame(dataFrame, 1, "after"))
@@ -259,7 +264,8 @@ func TestKnownHolesAreRoutedAround(t *testing.T) {
 		relayed, repaired, early = relayed+s.Relayed, repaired+s.Repaired, early+s.Early
 	}
 	if want := uint64(20 * (len(live) - 1)); relayed != want || repaired != 0 || early != 0 {
-		t.Errorf("relayed %d, want %d; repaired %d, early %d, want none (root before: %+v)", relayed, want, repaired, early, before)
+		t.Errorf("relayed %d, want %d; repaired %d, early %d, want none (root before: %+v)", relayed, want, repaired,
+			early, before)
 	}
 }
 

@@ -306,7 +306,8 @@ func (m *Member) grant(now protocol.Time, f *flow, every int) {
 	if last.all == last.live && !m.creditDue(now, f, last.live, most, every) {
 		return // the common case
 	}
-	if to := m.creditPosition(f); m.creditDue(now, f, last.live, to.live, every) || m.creditDue(now, f, last.all, to.all, every) {
+	if to := m.creditPosition(f); m.creditDue(now, f, last.live, to.live, every) ||
+		m.creditDue(now, f, last.all, to.all, every) {
 		m.sendCredit(f, to)
 	}
 }

@@ -13,7 +13,9 @@ import (
 
 // fed returns a member of four in the tree of root 0, and the frames that its parent
 // sends it, one per message. A size above InlineSize keeps the messages out of offers.
-func fed(t *testing.T, rank protocol.Rank, messages, size int, configure func(*stream.Config)) (*stream.Member, [][]byte) {
+func fed(t *testing.T, rank protocol.Rank, messages, size int,
+	configure func(*stream.Config),
+) (*stream.Member, [][]byte) {
 	t.Helper()
 	at := func(rank protocol.Rank) *stream.Member {
 		c := stream.Config{Rank: rank, Size: 4, Incarnation: 1}
@@ -165,7 +167,8 @@ func TestLongPathsDoNotCloseTheWindow(t *testing.T) {
 		keep   = 4 << 20
 		share  = keep / 4 * 3
 	)
-	n := newNetwork(t, 4, 1, faults{latency: oneWay, jitter: 5 * time.Millisecond}, func(c *stream.Config) { c.KeepBytes = keep })
+	n := newNetwork(t, 4, 1, faults{latency: oneWay, jitter: 5 * time.Millisecond},
+		func(c *stream.Config) { c.KeepBytes = keep })
 	sendFor := func(d time.Duration) (bytes int) {
 		for end := n.now + protocol.Time(d); n.now < end; bytes += 32 << 10 {
 			n.broadcast(0, message(0, 0, 32<<10))

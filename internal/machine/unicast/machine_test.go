@@ -52,7 +52,10 @@ func viewOf(number uint64, incarnations ...uint64) membership.View {
 			members = append(members, membership.Member{Rank: protocol.Rank(r), Incarnation: i})
 		}
 	}
-	return membership.View{Number: number, Slots: protocol.Rank(len(incarnations)), Members: membership.MembersOf(members...)}
+	return membership.View{
+		Number: number, Slots: protocol.Rank(len(incarnations)),
+		Members: membership.MembersOf(members...),
+	}
 }
 
 // deliver delivers all that is on the channels.

@@ -93,7 +93,10 @@ func (m *model) ranks() (list []int) {
 // step does one thing.
 func (m *model) step() {
 	i := m.live("member")
-	switch to := m.live("to"); rapid.SampledFrom([]string{"send", "take", "request", "reply", "cancel", "fail", "view", "arrive", "arrive", "arrive"}).Draw(m.t, "what") {
+	switch to := m.live("to"); rapid.SampledFrom([]string{
+		"send", "take", "request", "reply", "cancel", "fail", "view",
+		"arrive", "arrive", "arrive",
+	}).Draw(m.t, "what") {
 	case "send":
 		m.send(i, to, rapid.IntRange(0, 300).Draw(m.t, "size"))
 	case "take":
@@ -249,7 +252,8 @@ func TestMembersUnderViews(t *testing.T) {
 		m.settle()
 		for _, i := range m.ranks() {
 			machine := m.members[i]
-			if left := fmt.Sprint(len(machine.asked.pending), len(machine.served.running), machine.served.waiting.Len(), machine.Pending()); left != "0 0 0 0" {
+			if left := fmt.Sprint(len(machine.asked.pending), len(machine.served.running), machine.served.waiting.Len(),
+				machine.Pending()); left != "0 0 0 0" {
 				t.Fatalf("rank %d has left over: %s", i, left)
 			}
 			for _, to := range m.ranks() {

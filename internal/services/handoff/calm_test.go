@@ -86,7 +86,8 @@ func TestOwnersDrainUntilTheirDeadline(t *testing.T) {
 	}
 	a.Drained(w.now, first)
 	a.Drained(w.now, first)
-	if out := a.Take(); len(out.Send) != 1 || !slices.Equal(out.Send[0].Items, drains[:1]) || out.Send[0].Kind != Released {
+	if out := a.Take(); len(out.Send) != 1 || !slices.Equal(out.Send[0].Items, drains[:1]) ||
+		out.Send[0].Kind != Released {
 		t.Errorf("one that has ended: %+v", out)
 	}
 	a.Tick(w.now + w.handoff)
@@ -191,7 +192,10 @@ func TestBytesThatNoMessageHas(t *testing.T) {
 	if got, err := Decode(2, 10, b); err != nil || fmt.Sprint(got) != fmt.Sprint(m) {
 		t.Fatalf("%v, %v", got, err)
 	}
-	bad := map[string][]byte{"a byte too many": append(slices.Clone(b), 0), "a kind that there is not": append([]byte{kinds}, b[1:]...)}
+	bad := map[string][]byte{
+		"a byte too many":          append(slices.Clone(b), 0),
+		"a kind that there is not": append([]byte{kinds}, b[1:]...),
+	}
 	for n := range b {
 		bad[fmt.Sprint("the first ", n)] = b[:n:n]
 	}

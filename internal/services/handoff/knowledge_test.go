@@ -46,7 +46,10 @@ func TestReportsThatCount(t *testing.T) {
 	m := believer()
 	held := []Item{{0, 5}}
 	for _, msg := range []Message{
-		{Kind: Report, View: 4, From: other, Items: held}, {Kind: Report, View: 5, From: absent, Items: held}, {Kind: Report, View: 5, From: Process{1, 2}, Items: held}, {Kind: Report, View: 5, From: me, Items: held},
+		{Kind: Report, View: 4, From: other, Items: held},
+		{Kind: Report, View: 5, From: absent, Items: held},
+		{Kind: Report, View: 5, From: Process{1, 2}, Items: held},
+		{Kind: Report, View: 5, From: me, Items: held},
 	} {
 		m.Receive(1001, msg)
 		if p, _ := owner(m); p.Rank != nobody || len(m.Missing()) != 2 || m.missing != 2 {
@@ -187,7 +190,8 @@ func TestMovesAtTheEndOfALease(t *testing.T) {
 		m, self, _ := one(t)
 		m.Install(now, self, 2, []Member{{self, "a", 0}, {other, "b", 1}})
 		out := m.Take()
-		if stopped, drained := len(out.Stop), len(out.Drain); stops && (stopped != 4 || drained != 0) || !stops && (stopped != 0 || drained != 4) {
+		if stopped, drained := len(out.Stop), len(out.Drain); stops && (stopped != 4 || drained != 0) || !stops &&
+			(stopped != 0 || drained != 4) {
 			t.Errorf("at %d: %d stopped, %d drained", now, stopped, drained)
 		}
 	}

@@ -67,7 +67,10 @@ type world struct {
 }
 
 func newWorld(t testing.TB, seed uint64, partitions, size int) *world {
-	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 0)), partitions: partitions, tokens: map[Item]Process{}, highest: map[int]uint64{}}
+	w := &world{
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), partitions: partitions, tokens: map[Item]Process{},
+		highest: map[int]uint64{},
+	}
 	w.handoff = handoff
 	if seed%2 == 0 {
 		w.handoff = 2 * lease
@@ -261,7 +264,8 @@ func (w *world) begins(h *host, item Item) {
 		w.t.Fatalf("at %d: %v and %v have begun partition %d with token %d", w.now, other, h.self, item.Partition, item.Token)
 	}
 	if item.Token <= w.highest[item.Partition] {
-		w.t.Fatalf("at %d: %v has begun partition %d with token %d, after %d", w.now, h.self, item.Partition, item.Token, w.highest[item.Partition])
+		w.t.Fatalf("at %d: %v has begun partition %d with token %d, after %d", w.now, h.self, item.Partition, item.Token,
+			w.highest[item.Partition])
 	}
 	w.tokens[item], w.highest[item.Partition] = h.self, item.Token
 	h.work[item.Partition] = item
@@ -277,7 +281,8 @@ func (w *world) check() {
 		}
 		for p := range h.work {
 			if other := working[p]; other != nil {
-				w.t.Fatalf("at %d: %v and %v work on partition %d, with tokens %d and %d", w.now, other.self, h.self, p, other.work[p].Token, h.work[p].Token)
+				w.t.Fatalf("at %d: %v and %v work on partition %d, with tokens %d and %d", w.now, other.self, h.self, p,
+					other.work[p].Token, h.work[p].Token)
 			}
 			working[p] = h
 		}
@@ -300,7 +305,8 @@ func (w *world) settled() {
 			}
 			_, serves := h.Serves(w.now, p)
 			if owner, _, ok := h.Owner(p); serves != (h.self == want.Process) || !ok || owner != want.Process {
-				w.t.Fatalf("at %d: %v serves partition %d: %v; knows owner %v (%v), want %v", w.now, h.self, p, serves, owner, ok, want.Process)
+				w.t.Fatalf("at %d: %v serves partition %d: %v; knows owner %v (%v), want %v", w.now, h.self, p, serves, owner, ok,
+					want.Process)
 			}
 		}
 	}

@@ -35,7 +35,8 @@ func TestMapsFollowViews(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "views") {
 			var list []Member
 			now := map[string]int{}
-			for _, n := range rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6}).Draw(t, "order")[:rapid.IntRange(0, 7).Draw(t, "size")] {
+			for _, n := range rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6}).Draw(t,
+				"order")[:rapid.IntRange(0, 7).Draw(t, "size")] {
 				list = append(list, members(n)...)
 				last := &list[len(list)-1]
 				last.Weight = rapid.IntRange(0, 3).Draw(t, "weight")

@@ -115,7 +115,8 @@ func TestSettingsThatDiffer(t *testing.T) {
 		a, b := g.machines[Process{0, 1}], g.machines[Process{1, 1}]
 		ca, ok := a.Conflict()
 		cb, too := b.Conflict()
-		if !ok || !too || ca.Setting != name || ca.With != b.self || cb.With != a.self || ca.Own != cb.Other || ca.Other != cb.Own || ca.Own == ca.Other {
+		if !ok || !too || ca.Setting != name || ca.With != b.self || cb.With != a.self || ca.Own != cb.Other ||
+			ca.Other != cb.Own || ca.Own == ca.Other {
 			t.Errorf("%s: %+v %v, %+v %v", name, ca, ok, cb, too)
 		}
 		g.machines[b.self] = New(c) // it is started again with the right settings

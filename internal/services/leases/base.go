@@ -25,7 +25,9 @@ type base struct {
 // Prepare returns the next command that a process proposes before it takes a lease, if the table
 // has no base yet. Process is its name, floor its own floor, and members are the names of all in
 // its view. If wait is not 0, the process calls again when the table changes, or after that time.
-func (t *Table) Prepare(now Time, process string, floor uint64, members []string) (c Command, wait Time, prepared bool) {
+func (t *Table) Prepare(now Time, process string, floor uint64,
+	members []string,
+) (c Command, wait Time, prepared bool) {
 	if t.base.Number > 0 {
 		return c, 0, true
 	}

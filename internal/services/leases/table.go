@@ -190,7 +190,10 @@ func (t *Table) Take(now Time, name string, wanted Entry, floor uint64) (c Comma
 func (t *Table) Expired(now Time) (commands []Command) {
 	for _, name := range t.Names() {
 		if e, wait, _ := t.Look(now, name); wait <= 0 {
-			commands = append(commands, Command{Op: Release, Name: name, Entry: Entry{Token: e.Token, Renewals: e.Renewals}, Expired: true})
+			commands = append(commands, Command{
+				Op: Release, Name: name, Entry: Entry{Token: e.Token, Renewals: e.Renewals},
+				Expired: true,
+			})
 		}
 	}
 	return commands

@@ -18,7 +18,8 @@ func TestTableLikeARule(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "commands") {
 			c := Command{
 				Op: Operation(rapid.IntRange(0, 4).Draw(t, "op")), Name: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name"),
-				Entry: Entry{Token: rapid.Uint64Range(0, last).Draw(t, "token"), Renewals: rapid.Uint64Range(0, 2).Draw(t, "renewals"), TTL: 1e9, Holder: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "holder")},
+				Entry: Entry{Token: rapid.Uint64Range(0, last).Draw(t, "token"), Renewals: rapid.Uint64Range(0, 2).Draw(t,
+					"renewals"), TTL: 1e9, Holder: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "holder")},
 				Floor: 1, Expired: rapid.Bool().Draw(t, "expired"),
 			}
 			before, held := table.leases[c.Name]
@@ -27,7 +28,8 @@ func TestTableLikeARule(t *testing.T) {
 			after, holds := table.leases[c.Name]
 			known := held && c.Token == before.Token
 			fresh := known && c.Renewals == before.Renewals
-			ok := c.Op == Acquire && (!held || fresh) || c.Op == Renew && known || c.Op == Release && known && (fresh || !c.Expired)
+			ok := c.Op == Acquire && (!held || fresh) || c.Op == Renew && known || c.Op == Release && known &&
+				(fresh || !c.Expired)
 			if (verdict == OK) != ok || token != after.Token {
 				t.Fatalf("%+v of %+v (%v): verdict %d, token %d", c, before, held, verdict, token)
 			}
@@ -53,7 +55,8 @@ func TestTableLikeARule(t *testing.T) {
 					t.Fatal(err)
 				}
 				restored := New()
-				if err := restored.Restore(0, &b); err != nil || !maps.Equal(restored.leases, table.leases) || len(restored.seen) != len(table.leases) {
+				if err := restored.Restore(0, &b); err != nil || !maps.Equal(restored.leases, table.leases) ||
+					len(restored.seen) != len(table.leases) {
 					t.Fatalf("%v, %v", restored.leases, err)
 				}
 				table = restored

@@ -119,7 +119,8 @@ func TestAllBeginAnewAtAFreshMark(t *testing.T) {
 	if _, ok := j.Take()[0].(Reset); !ok {
 		t.Fatal("not begun anew")
 	}
-	if d := say("new"); len(d) != 1 || string(d[0].(Deliver).Messages[0].Data) != "waits" || d[0].(Deliver).Messages[1].Number != 2 {
+	if d := say("new"); len(d) != 1 || string(d[0].(Deliver).Messages[0].Data) != "waits" ||
+		d[0].(Deliver).Messages[1].Number != 2 {
 		t.Errorf("%v", d)
 	}
 }

@@ -58,7 +58,10 @@ type group struct {
 }
 
 func newGroup(seed uint64, members, submits int, safe bool) *group {
-	g := &group{rng: rand.New(rand.NewPCG(seed, 1)), safe: safe, view: 1, snapshots: make(map[uint64][]byte), states: make(map[uint64][]Message)}
+	g := &group{
+		rng: rand.New(rand.NewPCG(seed, 1)), safe: safe, view: 1, snapshots: make(map[uint64][]byte),
+		states: make(map[uint64][]Message),
+	}
 	for r := range members {
 		g.add(Member{r, 1}, submits)
 	}
@@ -86,7 +89,8 @@ func (g *group) inside() (in []*process) {
 // peer returns the process of a rank that another one can reach: in its view, on its side.
 func (g *group) peer(p *process, rank int) *process {
 	for _, o := range g.processes {
-		if o.self.Rank == rank && !o.dead && o.view == p.view && o.outside == p.outside && slices.Contains(p.members, o.self) {
+		if o.self.Rank == rank && !o.dead && o.view == p.view && o.outside == p.outside &&
+			slices.Contains(p.members, o.self) {
 			return o
 		}
 	}
@@ -315,7 +319,8 @@ func (g *group) check(submits int) string {
 			return text
 		}
 		if !slices.EqualFunc(p.delivered, in[0].delivered, same) {
-			return fmt.Sprintf("ranks %d and %d differ:\n%v\n%v", in[0].self.Rank, p.self.Rank, texts(in[0].delivered), texts(p.delivered))
+			return fmt.Sprintf("ranks %d and %d differ:\n%v\n%v", in[0].self.Rank, p.self.Rank, texts(in[0].delivered),
+				texts(p.delivered))
 		}
 		own := 0
 		for _, d := range p.delivered {
@@ -335,7 +340,8 @@ func (g *group) check(submits int) string {
 			continue
 		}
 		if n := len(p.delivered); n > len(in[0].delivered) || !slices.EqualFunc(p.delivered, in[0].delivered[:n], same) {
-			return fmt.Sprintf("rank %d, which is gone, has delivered what the others have not:\n%v\n%v", p.self.Rank, texts(p.delivered), texts(in[0].delivered))
+			return fmt.Sprintf("rank %d, which is gone, has delivered what the others have not:\n%v\n%v", p.self.Rank,
+				texts(p.delivered), texts(in[0].delivered))
 		}
 	}
 	return ""
@@ -349,7 +355,8 @@ func (p *process) check() string {
 			return fmt.Sprintf("rank %d has %d in place %d", p.self.Rank, d.Number, i+1)
 		}
 		var rank, incarnation, number int
-		if _, err := fmt.Sscanf(string(d.Data), "%d.%d-%d", &rank, &incarnation, &number); err != nil || (Member{rank, uint64(incarnation)}) != d.Origin {
+		if _, err := fmt.Sscanf(string(d.Data), "%d.%d-%d", &rank, &incarnation, &number); err != nil ||
+			(Member{rank, uint64(incarnation)}) != d.Origin {
 			return fmt.Sprintf("rank %d has %q of %v", p.self.Rank, d.Data, d.Origin)
 		}
 		if before, ok := last[d.Origin]; ok && number != before-1 {

@@ -15,7 +15,8 @@ var both = []Member{{0, 1}, {1, 1}}
 // newPair returns the leader and the other member, in a view that has begun.
 func newPair(t *testing.T, safe bool, batch int) (leader, member *Machine) {
 	t.Helper()
-	leader, member = New(Config{Self: both[0], Safe: safe, MaxBatch: batch}), New(Config{Self: both[1], Safe: safe, MaxBatch: batch})
+	leader, member = New(Config{Self: both[0], Safe: safe, MaxBatch: batch}),
+		New(Config{Self: both[1], Safe: safe, MaxBatch: batch})
 	leader.View(1, both)
 	member.View(1, both)
 	broadcast(t, leader, 1, leader, member)
@@ -100,7 +101,8 @@ func TestPendingAndResent(t *testing.T) {
 func TestBatches(t *testing.T) {
 	empty := len(appendBatch(nil, both[1], 1))
 	const most = 100
-	for size, want := range map[int]int{most - empty - 8: 1, most - empty - 9: 2} { // a first message that fills the frame, or leaves a byte
+	for size, want := range map[int]int{most - empty - 8: 1, most - empty - 9: 2} {
+		// a first message that fills the frame, or leaves a byte
 		leader, member := newPair(t, false, most)
 		member.Submit("", make([]byte, size))
 		member.Submit("", nil)
@@ -145,9 +147,15 @@ func TestOnlyTheLeaderNumbers(t *testing.T) {
 		from int
 		body []byte
 	}{
-		"another member numbers":           {1, 1, number},
-		"a frame of another view":          {2, 0, number},
-		"a view that has not begun":        {2, 0, (&frame{kind: kindNumber, view: 2, batches: []batch{{raw: appendBody(appendBatch(nil, both[1], 1), "", nil)}}}).encode()},
+		"another member numbers":  {1, 1, number},
+		"a frame of another view": {2, 0, number},
+		"a view that has not begun": {
+			2, 0,
+			(&frame{
+				kind: kindNumber, view: 2,
+				batches: []batch{{raw: appendBody(appendBatch(nil, both[1], 1), "", nil)}},
+			}).encode(),
+		},
 		"another member begins the view":   {1, 1, (&frame{kind: kindBegin, view: 1, members: both}).encode()},
 		"the leader begins the view again": {1, 0, (&frame{kind: kindBegin, view: 1, members: both}).encode()},
 		"a forward to all":                 {1, 0, f.Body},
@@ -176,19 +184,28 @@ func TestOnlyMembersForward(t *testing.T) {
 		body []byte
 		err  error
 	}{
-		"to another member":     {member, 1, raw(frame{kind: kindForward, view: 1, batches: []batch{one}}), ErrNotLeader},
-		"to nobody":             {member, 1, raw(frame{kind: kindForward, batches: []batch{one}}), ErrNotLeader},
-		"of an earlier view":    {leader, 1, raw(frame{kind: kindForward, view: 0, batches: []batch{one}}), ErrNotLeader},
-		"two batches":           {leader, 1, raw(frame{kind: kindForward, view: 1, batches: []batch{one, one}}), ErrFrame},
-		"no batch":              {leader, 1, raw(frame{kind: kindForward, view: 1}), ErrFrame},
-		"a number":              {leader, 1, raw(frame{kind: kindNumber, view: 1, batches: []batch{one}}), ErrFrame},
-		"of another member":     {leader, 0, raw(frame{kind: kindForward, view: 1, batches: []batch{one}}), ErrFrame},
-		"of no member":          {leader, 5, raw(frame{kind: kindForward, view: 1, batches: []batch{{raw: appendBatch(nil, Member{5, 1}, 1)}}}), ErrFrame},
-		"of an earlier process": {leader, 1, raw(frame{kind: kindForward, view: 1, batches: []batch{{raw: appendBatch(nil, Member{1, 0}, 1)}}}), ErrFrame},
-		"a batch cut short":     {leader, 1, raw(frame{kind: kindForward, view: 1, batches: []batch{{raw: one.raw[:len(one.raw)-1]}}}), ErrFrame},
-		"no frame":              {leader, 1, nil, ErrFrame},
-		"an unknown kind":       {leader, 1, raw(frame{kind: kindAck + 1, view: 1}), ErrFrame},
-		"a byte too many":       {leader, 1, append(raw(frame{kind: kindAck, view: 1}), 0), ErrFrame},
+		"to another member":  {member, 1, raw(frame{kind: kindForward, view: 1, batches: []batch{one}}), ErrNotLeader},
+		"to nobody":          {member, 1, raw(frame{kind: kindForward, batches: []batch{one}}), ErrNotLeader},
+		"of an earlier view": {leader, 1, raw(frame{kind: kindForward, view: 0, batches: []batch{one}}), ErrNotLeader},
+		"two batches":        {leader, 1, raw(frame{kind: kindForward, view: 1, batches: []batch{one, one}}), ErrFrame},
+		"no batch":           {leader, 1, raw(frame{kind: kindForward, view: 1}), ErrFrame},
+		"a number":           {leader, 1, raw(frame{kind: kindNumber, view: 1, batches: []batch{one}}), ErrFrame},
+		"of another member":  {leader, 0, raw(frame{kind: kindForward, view: 1, batches: []batch{one}}), ErrFrame},
+		"of no member": {
+			leader, 5,
+			raw(frame{kind: kindForward, view: 1, batches: []batch{{raw: appendBatch(nil, Member{5, 1}, 1)}}}), ErrFrame,
+		},
+		"of an earlier process": {
+			leader, 1,
+			raw(frame{kind: kindForward, view: 1, batches: []batch{{raw: appendBatch(nil, Member{1, 0}, 1)}}}), ErrFrame,
+		},
+		"a batch cut short": {
+			leader, 1,
+			raw(frame{kind: kindForward, view: 1, batches: []batch{{raw: one.raw[:len(one.raw)-1]}}}), ErrFrame,
+		},
+		"no frame":        {leader, 1, nil, ErrFrame},
+		"an unknown kind": {leader, 1, raw(frame{kind: kindAck + 1, view: 1}), ErrFrame},
+		"a byte too many": {leader, 1, append(raw(frame{kind: kindAck, view: 1}), 0), ErrFrame},
 	} {
 		if err := c.to.Accept(c.from, c.body); !errors.Is(err, c.err) || c.to.Queued() > 0 {
 			t.Errorf("%s: %v, %d bytes are queued", name, err, c.to.Queued())

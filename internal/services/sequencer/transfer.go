@@ -93,7 +93,8 @@ func (j *Joining) opened(now Time, from int, name uint64, body []byte) {
 		t.wanted = append(t.wanted, d.Uint32())
 	}
 	count := blockCount(t.size, j.block())
-	if d.Finish() != nil || t.size > maxProgram || slices.ContainsFunc(t.wanted, func(n uint32) bool { return int(n) >= count }) {
+	if d.Finish() != nil || t.size > maxProgram ||
+		slices.ContainsFunc(t.wanted, func(n uint32) bool { return int(n) >= count }) {
 		j.fetch(now)
 		return
 	}
@@ -232,7 +233,10 @@ func (c *capture) block(n int) []byte {
 
 // expire drops snapshots that nobody has asked for in a while.
 func (j *Joining) expire(now Time) {
-	j.captures = slices.DeleteFunc(j.captures, func(c *capture) bool { return c.program != nil && now >= c.used+captureIdle })
+	j.captures = slices.DeleteFunc(j.captures, func(c *capture) bool {
+		return c.program != nil &&
+			now >= c.used+captureIdle
+	})
 }
 
 // expiry is when a snapshot is dropped.

@@ -167,7 +167,8 @@ func TestCapturesAreBounded(t *testing.T) {
 	id := uint64(0)
 	open := func(from int) Answer {
 		id++
-		leader.TransferAsked(Time(id), id, from, wire.AppendUint32(wire.AppendUint32(wire.AppendUint64(nil, 100+id), openingTransfer), minBlock))
+		leader.TransferAsked(Time(id), id, from,
+			wire.AppendUint32(wire.AppendUint32(wire.AppendUint64(nil, 100+id), openingTransfer), minBlock))
 		casts(leader)
 		for _, a := range leader.Take() {
 			if c, ok := a.(Capture); ok {
@@ -220,7 +221,8 @@ func TestMemberThatIsFetchingIsAskedAgain(t *testing.T) {
 
 // A member that leaves waits until one that stays knows the order, if there may be one.
 func TestLeavingMemberHandsOver(t *testing.T) {
-	no, knows, leaves, none := Reply{}, Reply{Body: []byte{1}}, Reply{Body: []byte{1, 1}}, Reply{Err: errSilent, NoPart: true}
+	no, knows, leaves, none := Reply{}, Reply{Body: []byte{1}}, Reply{Body: []byte{1, 1}},
+		Reply{Err: errSilent, NoPart: true}
 	for _, test := range []struct {
 		name string
 		a, b Reply

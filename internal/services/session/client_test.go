@@ -26,7 +26,8 @@ func TestClientSendsAgainWhatHasNoResult(t *testing.T) {
 	never := func() ClientID { t.Fatal("another name"); return ClientID{} }
 	first := send()
 	send() // its result gets lost
-	if done := c.Complete(&first, never); !slices.Equal(done, []string{"a"}) || c.Complete(&first, never) != nil || c.Pending() != 2 {
+	if done := c.Complete(&first, never); !slices.Equal(done, []string{"a"}) || c.Complete(&first, never) != nil ||
+		c.Pending() != 2 {
 		t.Errorf("%v, %d wait", done, c.Pending())
 	}
 	c.Again()
@@ -34,7 +35,8 @@ func TestClientSendsAgainWhatHasNoResult(t *testing.T) {
 	if string(again.Result) != "after b" || r.Repeated != 1 || r.Applied != 2 {
 		t.Errorf("%q, %d applied", again.Result, r.Applied)
 	}
-	if done := c.Complete(&Outcome{Forgotten: true}, func() ClientID { return ClientID{2} }); !slices.Equal(done, []string{"b", "c"}) || c.ID() != (ClientID{2}) {
+	if done := c.Complete(&Outcome{Forgotten: true}, func() ClientID { return ClientID{2} }); !slices.Equal(done,
+		[]string{"b", "c"}) || c.ID() != (ClientID{2}) {
 		t.Errorf("%v", done)
 	}
 	c.Propose("j", []byte("d"), "d")

@@ -131,7 +131,8 @@ func (r *Replicas) session(client ClientID, seq, number uint64) *session {
 // Snapshot writes the sessions and the machines.
 func (r *Replicas) Snapshot(w io.Writer) error {
 	b := wire.AppendUint32(nil, uint32(len(r.sessions)))
-	for _, c := range slices.SortedFunc(maps.Keys(r.sessions), func(a, b ClientID) int { return bytes.Compare(a[:], b[:]) }) {
+	for _, c := range slices.SortedFunc(maps.Keys(r.sessions),
+		func(a, b ClientID) int { return bytes.Compare(a[:], b[:]) }) {
 		s := r.sessions[c]
 		b = wire.AppendUint64(wire.AppendUint64(append(b, c[:]...), s.applied), s.used)
 		b = wire.AppendUint32(b, uint32(len(s.results)))

@@ -50,47 +50,93 @@ var rules = []rule{
 	{pkg: "internal/base/queue", pure: true},
 	{pkg: "topology", pure: true, may: []string{"protocol"}},
 	{pkg: "broadcast", pure: true, may: []string{"protocol", "topology"}},
-	{pkg: "internal/machine/stream", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/base/queue", "internal/base/wire"}},
-	{pkg: "internal/machine/membership", pure: true, may: []string{"protocol", "topology", "broadcast", "internal/base/wire"}},
+	{pkg: "internal/machine/stream", pure: true, may: []string{
+		"protocol", "topology", "broadcast", "internal/base/queue",
+		"internal/base/wire",
+	}},
+	{
+		pkg: "internal/machine/membership", pure: true,
+		may: []string{"protocol", "topology", "broadcast", "internal/base/wire"},
+	},
 	{pkg: "internal/machine/heartbeat", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/machine/founding", pure: true, may: []string{"protocol", "internal/base/wire"}},
 	{pkg: "internal/base/access"},
-	{pkg: "internal/machine/control", may: []string{"protocol", "internal/base/access", "internal/base/wire", "internal/machine/membership", "internal/machine/founding"}},
-	{pkg: "internal/machine/lifecycle", pure: true, may: []string{"protocol", "internal/machine/control", "internal/machine/membership", "internal/machine/founding", "internal/machine/member", "internal/machine/heartbeat", "internal/machine/unicast", "internal/base/wire"}},
-	{pkg: "internal/machine/p2p", pure: true, may: []string{"protocol", "internal/machine/membership", "internal/base/queue", "internal/base/wire"}},
-	{pkg: "internal/machine/unicast", pure: true, may: []string{"protocol", "internal/machine/membership", "internal/base/queue"}},
-	{pkg: "internal/machine/freshness", pure: true, may: []string{"protocol", "internal/machine/membership", "internal/base/wire"}},
-	{pkg: "internal/machine/member", pure: true, may: []string{"protocol", "internal/machine/stream", "internal/machine/membership", "internal/machine/heartbeat", "internal/machine/p2p"}},
+	{pkg: "internal/machine/control", may: []string{
+		"protocol", "internal/base/access", "internal/base/wire",
+		"internal/machine/membership", "internal/machine/founding",
+	}},
+	{pkg: "internal/machine/lifecycle", pure: true, may: []string{
+		"protocol", "internal/machine/control",
+		"internal/machine/membership", "internal/machine/founding", "internal/machine/member", "internal/machine/heartbeat",
+		"internal/machine/unicast", "internal/base/wire",
+	}},
+	{pkg: "internal/machine/p2p", pure: true, may: []string{
+		"protocol", "internal/machine/membership",
+		"internal/base/queue", "internal/base/wire",
+	}},
+	{pkg: "internal/machine/unicast", pure: true, may: []string{
+		"protocol", "internal/machine/membership",
+		"internal/base/queue",
+	}},
+	{pkg: "internal/machine/freshness", pure: true, may: []string{
+		"protocol", "internal/machine/membership",
+		"internal/base/wire",
+	}},
+	{pkg: "internal/machine/member", pure: true, may: []string{
+		"protocol", "internal/machine/stream",
+		"internal/machine/membership", "internal/machine/heartbeat", "internal/machine/p2p",
+	}},
 
 	// Drivers, and what they stand on.
 	{pkg: "logp", may: []string{"protocol", "topology"}},
 	{pkg: "internal/driver/timers"},
-	{pkg: "internal/driver/rounds", may: []string{"protocol", "internal/machine/unicast", "internal/machine/freshness", "internal/machine/membership", "internal/machine/stream"}},
-	{pkg: "internal/driver/node", may: []string{"protocol", "transport", "internal/driver/timers", "internal/base/wire", "detect"}},
+	{pkg: "internal/driver/rounds", may: []string{
+		"protocol", "internal/machine/unicast", "internal/machine/freshness",
+		"internal/machine/membership", "internal/machine/stream",
+	}},
+	{pkg: "internal/driver/node", may: []string{
+		"protocol", "transport", "internal/driver/timers", "internal/base/wire",
+		"detect",
+	}},
 	{pkg: "internal/base/wire", may: []string{"protocol"}},
 	{pkg: "detect", may: []string{"protocol"}},
 	{pkg: "bootstrap", may: []string{"protocol"}},
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
 	{pkg: "transport/fault", may: []string{"protocol", "transport"}},
-	{pkg: "internal/driver/tcp", may: []string{"protocol", "transport", "internal/driver/admission", "internal/base/wire", "internal/base/logsuppress", "internal/base/notify"}},
+	{pkg: "internal/driver/tcp", may: []string{
+		"protocol", "transport", "internal/driver/admission", "internal/base/wire",
+		"internal/base/logsuppress", "internal/base/notify",
+	}},
 
 	// Calls block on contexts, so these are no protocols. The engine knows no
 	// collective's algorithm, and collective no network.
 	{pkg: "internal/collective/loggp"},
-	{pkg: "internal/collective/engine", may: []string{"internal/collective/loggp", "internal/base/wire", "internal/base/notify"}},
+	{pkg: "internal/collective/engine", may: []string{
+		"internal/collective/loggp", "internal/base/wire",
+		"internal/base/notify",
+	}},
 	{pkg: "collective", may: []string{"internal/collective/engine", "internal/collective/loggp"}},
 
 	// What programs import: puts protocols and driver together.
 	{pkg: ".", may: []string{
-		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...", "internal/driver/tcp",
-		"internal/machine/stream", "internal/machine/membership", "internal/machine/heartbeat", "internal/machine/founding", "internal/machine/lifecycle", "internal/machine/control", "internal/machine/p2p", "internal/machine/unicast", "internal/machine/member", "internal/collective/engine", "internal/collective/loggp",
-		"internal/driver/admission", "internal/driver/node", "internal/base/wire", "internal/base/notify", "internal/base/logsuppress", "internal/driver/prefetch", "internal/driver/job", "internal/driver/operator", "internal/driver/datadir",
-		"internal/base/access", "internal/driver/client", "internal/driver/rounds", "internal/driver/joining", "internal/driver/catchup", "internal/driver/detection",
+		"protocol", "topology", "broadcast", "collective", "detect", "bootstrap", "transport", "transport/...",
+		"internal/driver/tcp",
+		"internal/machine/stream", "internal/machine/membership", "internal/machine/heartbeat", "internal/machine/founding",
+		"internal/machine/lifecycle", "internal/machine/control", "internal/machine/p2p", "internal/machine/unicast",
+		"internal/machine/member", "internal/collective/engine", "internal/collective/loggp",
+		"internal/driver/admission", "internal/driver/node", "internal/base/wire", "internal/base/notify",
+		"internal/base/logsuppress", "internal/driver/prefetch", "internal/driver/job", "internal/driver/operator",
+		"internal/driver/datadir",
+		"internal/base/access", "internal/driver/client", "internal/driver/rounds", "internal/driver/joining",
+		"internal/driver/catchup", "internal/driver/detection",
 	}},
 
 	// What a program adds to a group.
-	{pkg: "prom", may: []string{".", "lease", "ordered", "replicated", "shard"}, outside: []string{"github.com/prometheus/client_golang/prometheus"}},
+	{
+		pkg: "prom", may: []string{".", "lease", "ordered", "replicated", "shard"},
+		outside: []string{"github.com/prometheus/client_golang/prometheus"},
+	},
 
 	// Many groups as one, from the public API alone.
 	{pkg: "internal/machine/relay", pure: true, may: []string{"protocol", "internal/base/queue"}},
@@ -104,7 +150,10 @@ var rules = []rule{
 	{pkg: "replicated", may: []string{".", "ordered", "internal/services/session", "internal/base/notify"}},
 	{pkg: "internal/services/leases", pure: true, may: []string{"internal/base/wire", "protocol"}},
 	{pkg: "internal/services/tokens", may: []string{"internal/driver/admission"}},
-	{pkg: "lease", may: []string{".", "replicated", "internal/services/leases", "internal/services/tokens", "internal/base/notify"}},
+	{pkg: "lease", may: []string{
+		".", "replicated", "internal/services/leases", "internal/services/tokens",
+		"internal/base/notify",
+	}},
 	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
 	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff", "internal/services/tokens"}},
 
@@ -120,22 +169,43 @@ var rules = []rule{
 	// The agent: a member for programs in any language.
 	{pkg: "agent/command", outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "agent/discover", may: []string{"agent/command"}},
-	{pkg: "agent/config", may: []string{".", "fleet", "internal/driver/admission", "agent/command", "agent/discover"}, outside: []string{"go.yaml.in/yaml/v3"}},
+	{
+		pkg: "agent/config", may: []string{".", "fleet", "internal/driver/admission", "agent/command", "agent/discover"},
+		outside: []string{"go.yaml.in/yaml/v3"},
+	},
 	{pkg: "agent/retention", may: []string{"internal/base/notify", "internal/base/queue"}},
 	{pkg: "agent/journal", may: []string{"internal/driver/datadir"}},
 	{pkg: "agent/backfill", may: []string{"agent/retention"}},
 	{pkg: "agent/kv", may: []string{"internal/base/notify", "internal/base/wire"}},
 	{pkg: "agent/limit", may: []string{"internal/driver/admission", "internal/base/notify"}},
 	{pkg: "agent/rights", may: []string{"internal/driver/admission"}},
-	{pkg: "agent/api", may: []string{".", "fleet", "lease", "shard", "agent/kv", "agent/limit", "agent/retention", "agent/rights", "internal/base/logsuppress", "agent/transfer"}},
+	{pkg: "agent/api", may: []string{
+		".", "fleet", "lease", "shard", "agent/kv", "agent/limit", "agent/retention",
+		"agent/rights", "internal/base/logsuppress", "agent/transfer",
+	}},
 	{pkg: "agent/client", may: []string{"agent/api", "agent/retention", "agent/transfer"}},
 	{pkg: "agent/ui"},
-	{pkg: "agent/cmd/...", may: []string{".", "agent/...", "bootstrap", "collective", "detect", "fleet", "internal/driver/admission", "lease", "protocol", "samplesort", "topology", "transport/mem"}, outside: []string{anything}},
-	{pkg: "agent", may: []string{".", "detect", "fleet", "lease", "replicated", "shard", "prom", "protocol", "topology", "agent/...", "internal/driver/datadir", "internal/base/notify", "agent/transfer"}, outside: []string{"github.com/prometheus/client_golang"}},
+	{
+		pkg: "agent/cmd/...", may: []string{
+			".", "agent/...", "bootstrap", "collective", "detect", "fleet",
+			"internal/driver/admission", "lease", "protocol", "samplesort", "topology", "transport/mem",
+		},
+		outside: []string{anything},
+	},
+	{
+		pkg: "agent", may: []string{
+			".", "detect", "fleet", "lease", "replicated", "shard", "prom", "protocol", "topology",
+			"agent/...", "internal/driver/datadir", "internal/base/notify", "agent/transfer",
+		},
+		outside: []string{"github.com/prometheus/client_golang"},
+	},
 
 	{pkg: "internal/test/archtest"},
 	{pkg: "agent/cli", may: []string{"internal/base/wire"}, outside: []string{"github.com/spf13/cobra"}},
-	{pkg: "agent/cli/clitest", may: []string{"internal/test/prose", "internal/test/testutil"}, outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"}},
+	{
+		pkg: "agent/cli/clitest", may: []string{"internal/test/prose", "internal/test/testutil"},
+		outside: []string{"github.com/rogpeppe/go-internal/testscript", "github.com/spf13/cobra"},
+	},
 	{pkg: "agent/launch", may: []string{"internal/driver/admission"}},
 	{pkg: "internal/test/netns"},
 	{pkg: "agent/test/security", may: []string{anything}},
@@ -143,19 +213,50 @@ var rules = []rule{
 	{pkg: "internal/test/prose"},
 	{pkg: "internal/base/notify"},
 	{pkg: "internal/test/faults"},
-	{pkg: "internal/test/simulation", tests: true, may: []string{"internal/test/testutil", "protocol", "internal/machine/control", "internal/machine/founding", "internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream", "internal/machine/heartbeat", "internal/machine/p2p", "internal/machine/unicast", "internal/base/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff"}},
+	{
+		pkg: "internal/test/simulation", tests: true,
+		may: []string{
+			"internal/test/testutil", "protocol", "internal/machine/control", "internal/machine/founding",
+			"internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream",
+			"internal/machine/heartbeat", "internal/machine/p2p", "internal/machine/unicast", "internal/base/wire",
+			"internal/services/sequencer", "internal/services/session", "internal/services/leases",
+			"internal/services/handoff",
+		},
+	},
 	{pkg: "internal/driver/admission", may: []string{"internal/base/access"}},
 	{pkg: "internal/driver/prefetch"},
-	{pkg: "internal/driver/datadir", may: []string{"internal/driver/admission", "internal/machine/membership", "internal/base/wire"}},
-	{pkg: "internal/driver/client", may: []string{"internal/base/access", "transport", "internal/driver/tcp", "internal/machine/control", "internal/driver/admission", "internal/base/logsuppress", "internal/machine/founding", "internal/machine/membership"}},
-	{pkg: "internal/driver/operator", may: []string{"internal/driver/client", "internal/machine/control", "internal/machine/membership"}},
-	{pkg: "internal/driver/detection", may: []string{"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/membership"}},
-	{pkg: "internal/driver/joining", may: []string{
-		"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/lifecycle", "internal/machine/control", "internal/machine/member", "internal/machine/membership", "internal/machine/heartbeat",
-		"internal/driver/client", "internal/base/logsuppress", "internal/driver/datadir", "internal/driver/node", "internal/base/notify", "internal/driver/detection",
+	{pkg: "internal/driver/datadir", may: []string{
+		"internal/driver/admission", "internal/machine/membership",
+		"internal/base/wire",
 	}},
-	{pkg: "internal/driver/catchup", may: []string{"internal/base/access", "protocol", "internal/driver/client", "internal/machine/control", "internal/base/logsuppress", "internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership"}},
-	{pkg: "internal/driver/job", may: []string{"protocol", "internal/driver/admission", "internal/collective/engine", "internal/machine/membership", "internal/machine/p2p", "internal/base/notify"}},
+	{pkg: "internal/driver/client", may: []string{
+		"internal/base/access", "transport", "internal/driver/tcp",
+		"internal/machine/control", "internal/driver/admission", "internal/base/logsuppress", "internal/machine/founding",
+		"internal/machine/membership",
+	}},
+	{pkg: "internal/driver/operator", may: []string{
+		"internal/driver/client", "internal/machine/control",
+		"internal/machine/membership",
+	}},
+	{pkg: "internal/driver/detection", may: []string{
+		"protocol", "detect", "transport", "internal/driver/tcp",
+		"internal/machine/membership",
+	}},
+	{pkg: "internal/driver/joining", may: []string{
+		"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/lifecycle", "internal/machine/control",
+		"internal/machine/member", "internal/machine/membership", "internal/machine/heartbeat",
+		"internal/driver/client", "internal/base/logsuppress", "internal/driver/datadir", "internal/driver/node",
+		"internal/base/notify", "internal/driver/detection",
+	}},
+	{pkg: "internal/driver/catchup", may: []string{
+		"internal/base/access", "protocol", "internal/driver/client",
+		"internal/machine/control", "internal/base/logsuppress", "internal/machine/lifecycle", "internal/machine/member",
+		"internal/machine/membership",
+	}},
+	{pkg: "internal/driver/job", may: []string{
+		"protocol", "internal/driver/admission", "internal/collective/engine",
+		"internal/machine/membership", "internal/machine/p2p", "internal/base/notify",
+	}},
 	{pkg: "internal/base/logsuppress"},
 	{pkg: "agent/ps", may: []string{".", "bootstrap", "collective"}},
 	{pkg: "agent/transfer", may: []string{".", "internal/base/notify"}},
@@ -241,7 +342,8 @@ func skipped(fsys fs.FS, dir string) bool {
 		return false
 	}
 	base := path.Base(dir)
-	if base == "testdata" || base == "vendor" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+	if base == "testdata" || base == "vendor" || base == "node_modules" || strings.HasPrefix(base, ".") ||
+		strings.HasPrefix(base, "_") {
 		return true
 	}
 	_, err := fs.Stat(fsys, path.Join(dir, "go.mod"))
@@ -290,7 +392,8 @@ func checkImports(r rule, f *ast.File, complain complainer) {
 			}
 		case imported == "C" || strings.Contains(first, "."):
 			if !slices.ContainsFunc(r.outside, func(m string) bool { return m == anything || within(m, imported) }) {
-				complain(spec.Pos(), "package %q may not import %q: besides the standard library and this module, only %q", r.pkg, imported, r.outside)
+				complain(spec.Pos(), "package %q may not import %q: besides the standard library and this module, only %q", r.pkg,
+					imported, r.outside)
 			}
 		case r.pure && slices.ContainsFunc(impure, func(p string) bool { return within(p, imported) }):
 			complain(spec.Pos(), "package %q is a protocol and may not import %q", r.pkg, imported)
@@ -369,29 +472,83 @@ func TestCheckComplains(t *testing.T) {
 	}{
 		{"an arrow down", "broadcast/a.go", `import "github.com/pleach-go/pleach/topology"`, noComplaint},
 		{"an arrow up in a test", "topology/a_test.go", `import "github.com/pleach-go/pleach/broadcast"`, noComplaint},
-		{"an arrow up in a package of tests", "internal/test/simulation/a_test.go", `import "github.com/pleach-go/pleach"`, `may not import "."`},
+		{
+			"an arrow up in a package of tests", "internal/test/simulation/a_test.go", `import "github.com/pleach-go/pleach"`,
+			`may not import "."`,
+		},
 		{"an arrow up", "topology/a.go", `import "github.com/pleach-go/pleach/broadcast"`, `may not import "broadcast"`},
-		{"an arrow up under another name", "topology/a.go", `import p "github.com/pleach-go/pleach/broadcast"`, `may not import "broadcast"`},
-		{"the contract knows nobody", "protocol/a.go", `import "github.com/pleach-go/pleach/topology"`, `may not import "topology"`},
-		{"a protocol that knows a driver", "broadcast/a.go", `import "github.com/pleach-go/pleach/logp"`, `may not import "logp"`},
-		{"a protocol that knows the root package", "broadcast/a.go", `import "github.com/pleach-go/pleach"`, `may not import "."`},
-		{"a driver that knows a protocol", "logp/a.go", `import "github.com/pleach-go/pleach/broadcast"`, `may not import "broadcast"`},
-		{"a driver that knows a protocol", "internal/driver/node/a.go", `import "github.com/pleach-go/pleach/internal/machine/membership"`, `may not import "internal/machine/membership"`},
+		{
+			"an arrow up under another name", "topology/a.go", `import p "github.com/pleach-go/pleach/broadcast"`,
+			`may not import "broadcast"`,
+		},
+		{
+			"the contract knows nobody", "protocol/a.go", `import "github.com/pleach-go/pleach/topology"`,
+			`may not import "topology"`,
+		},
+		{
+			"a protocol that knows a driver", "broadcast/a.go", `import "github.com/pleach-go/pleach/logp"`,
+			`may not import "logp"`,
+		},
+		{
+			"a protocol that knows the root package", "broadcast/a.go", `import "github.com/pleach-go/pleach"`,
+			`may not import "."`,
+		},
+		{
+			"a driver that knows a protocol", "logp/a.go", `import "github.com/pleach-go/pleach/broadcast"`,
+			`may not import "broadcast"`,
+		},
+		{
+			"a driver that knows a protocol", "internal/driver/node/a.go",
+			`import "github.com/pleach-go/pleach/internal/machine/membership"`, `may not import "internal/machine/membership"`,
+		},
 		{"a driver's test", "logp/a_test.go", `import "github.com/pleach-go/pleach/broadcast"`, noComplaint},
-		{"a package below one that is allowed", "internal/driver/node/a.go", `import "github.com/pleach-go/pleach/internal/driver/tcp"`, `may not import "internal/driver/tcp"`},
-		{"the root package picks transports", "a.go", `import "github.com/pleach-go/pleach/internal/driver/tcp"`, noComplaint},
-		{"the root package knows no command", "a.go", `import "github.com/pleach-go/pleach/agent/cmd/pleach"`, `may not import "agent/cmd/pleach"`},
-		{"the command", "agent/cmd/pleach/a.go", `import ("github.com/pleach-go/pleach/fleet"; "github.com/spf13/cobra"; "os"; "time")`, noComplaint},
-		{"the lab in the command", "agent/cmd/pleach/a.go", `import "github.com/pleach-go/pleach/lab/draw"`, `may not import "lab/draw"`},
-		{"the agent in the library", "a.go", `import "github.com/pleach-go/pleach/agent/launch"`, `may not import "agent/launch"`},
-		{"the simulator in the command", "agent/cmd/pleach/a.go", `import "github.com/pleach-go/pleach/logp"`, `may not import "logp"`},
+		{
+			"a package below one that is allowed", "internal/driver/node/a.go",
+			`import "github.com/pleach-go/pleach/internal/driver/tcp"`, `may not import "internal/driver/tcp"`,
+		},
+		{
+			"the root package picks transports", "a.go", `import "github.com/pleach-go/pleach/internal/driver/tcp"`,
+			noComplaint,
+		},
+		{
+			"the root package knows no command", "a.go", `import "github.com/pleach-go/pleach/agent/cmd/pleach"`,
+			`may not import "agent/cmd/pleach"`,
+		},
+		{
+			"the command", "agent/cmd/pleach/a.go",
+			`import ("github.com/pleach-go/pleach/fleet"; "github.com/spf13/cobra"; "os"; "time")`, noComplaint,
+		},
+		{
+			"the lab in the command", "agent/cmd/pleach/a.go", `import "github.com/pleach-go/pleach/lab/draw"`,
+			`may not import "lab/draw"`,
+		},
+		{
+			"the agent in the library", "a.go", `import "github.com/pleach-go/pleach/agent/launch"`,
+			`may not import "agent/launch"`,
+		},
+		{
+			"the simulator in the command", "agent/cmd/pleach/a.go", `import "github.com/pleach-go/pleach/logp"`,
+			`may not import "logp"`,
+		},
 
-		{"a dependency of the core", "logp/a.go", `import "github.com/spf13/cobra"`, `may not import "github.com/spf13/cobra"`},
-		{"a module that only starts like ours", "logp/a.go", `import "github.com/pleach-go/pleachier"`, `may not import "github.com/pleach-go/pleachier": besides`},
+		{
+			"a dependency of the core", "logp/a.go", `import "github.com/spf13/cobra"`,
+			`may not import "github.com/spf13/cobra"`,
+		},
+		{
+			"a module that only starts like ours", "logp/a.go", `import "github.com/pleach-go/pleachier"`,
+			`may not import "github.com/pleach-go/pleachier": besides`,
+		},
 		{"C in the core", "internal/base/wire/a.go", `import "C"`, `may not import "C"`},
 		{"the library of metrics", "prom/a.go", `import "github.com/prometheus/client_golang/prometheus"`, noComplaint},
-		{"the library of metrics in the core", "a.go", `import "github.com/prometheus/client_golang/prometheus"`, `may not import "github.com/prometheus/client_golang/prometheus"`},
-		{"a detector's library", "detect/a.go", `import "github.com/hashicorp/memberlist"`, `may not import "github.com/hashicorp/memberlist"`},
+		{
+			"the library of metrics in the core", "a.go", `import "github.com/prometheus/client_golang/prometheus"`,
+			`may not import "github.com/prometheus/client_golang/prometheus"`,
+		},
+		{
+			"a detector's library", "detect/a.go", `import "github.com/hashicorp/memberlist"`,
+			`may not import "github.com/hashicorp/memberlist"`,
+		},
 
 		{"a new package", "shrubbery/a.go", ``, `package "shrubbery" has no line in the rules`},
 		{"a new package below an old one", "broadcast/gossip/a.go", ``, `package "broadcast/gossip" has no line`},
@@ -400,7 +557,10 @@ func TestCheckComplains(t *testing.T) {
 		{"a hidden folder", ".cache/a.go", `import "os"`, noComplaint},
 		{"a module of its own", "nested/a.go", `import "os"`, noComplaint},
 
-		{"standard packages without effects", "broadcast/a.go", `import ("errors"; "fmt"; "math/bits"; "slices")`, noComplaint},
+		{
+			"standard packages without effects", "broadcast/a.go", `import ("errors"; "fmt"; "math/bits"; "slices")`,
+			noComplaint,
+		},
 		{"a clock", "broadcast/a.go", `import "time"`, `may not import "time"`},
 		{"a clock in the simulator", "logp/a.go", `import "time"`, noComplaint},
 		{"a clock in a file for another system", "topology/a_windows.go", `import "time"`, `may not import "time"`},

@@ -56,10 +56,12 @@ func checkDecisions(t *testing.T, fsys fs.FS) (records int, complaints []string)
 		}
 		d := decision.FindSubmatch(text)
 		if d == nil {
-			complaints = append(complaints, path.Join("docs/adr", file)+": write # N. The decision, and Status: accepted, rejected or replaced by [N](…) in line 3")
+			complaints = append(complaints, path.Join("docs/adr", file)+
+				": write # N. The decision, and Status: accepted, rejected or replaced by [N](…) in line 3")
 			continue
 		}
-		if row := "| [" + string(d[1]) + "](" + file + ") | " + string(d[2]) + " | " + string(d[3]); !strings.Contains(string(list), row) {
+		if row := "| [" + string(d[1]) + "](" + file + ") | " + string(d[2]) + " | " +
+			string(d[3]); !strings.Contains(string(list), row) {
 			complaints = append(complaints, "docs/adr/README.md has no row "+row)
 		}
 	}

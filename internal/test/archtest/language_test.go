@@ -108,7 +108,8 @@ func checkLanguage(t *testing.T, fsys fs.FS, unrevised []string) (texts int, com
 	t.Helper()
 	eachGoFile(t, fsys, func(name string, src []byte) {
 		dir := path.Dir(name)
-		if strings.HasSuffix(name, "_test.go") || dir == "internal/test/archtest" || dir == "internal/test/prose" || slices.Contains(unrevised, dir) {
+		if strings.HasSuffix(name, "_test.go") || dir == "internal/test/archtest" || dir == "internal/test/prose" ||
+			slices.Contains(unrevised, dir) {
 			return
 		}
 		fset := token.NewFileSet()
@@ -126,8 +127,10 @@ func checkLanguage(t *testing.T, fsys fs.FS, unrevised []string) (texts int, com
 		}
 		for _, group := range f.Comments {
 			check(group.Pos(), strings.ReplaceAll(group.Text(), "\n", " "))
-			if first := group.List[0]; fset.Position(first.Pos()).Column > 1 && theSame.MatchString(first.Text) && !startsLine(src, fset.Position(first.Pos()).Offset) {
-				complaints = append(complaints, position(name, fset.Position(first.Pos()).Line)+"a comment that does not stand alone: "+first.Text)
+			if first := group.List[0]; fset.Position(first.Pos()).Column > 1 && theSame.MatchString(first.Text) &&
+				!startsLine(src, fset.Position(first.Pos()).Offset) {
+				complaints = append(complaints, position(name, fset.Position(first.Pos()).Line)+
+					"a comment that does not stand alone: "+first.Text)
 			}
 		}
 		ast.Inspect(f, func(n ast.Node) bool {

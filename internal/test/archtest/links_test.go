@@ -59,7 +59,8 @@ func checkLinks(t *testing.T, fsys fs.FS) (pages int, complaints []string) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || slices.Contains([]string{"testdata", "node_modules", "bin", "dist"}, base) || name == "site/reference") {
+			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") ||
+				slices.Contains([]string{"testdata", "node_modules", "bin", "dist"}, base) || name == "site/reference") {
 				return fs.SkipDir
 			}
 			return nil

@@ -49,7 +49,10 @@ func TestMetricsSurfaceIsOnThePage(t *testing.T) {
 		}
 		want = between(t, metricsPage, want, name, metricTable(rows))
 	}
-	for file, constant := range map[string]string{"agent/api/types.go": `Warn\w+ += "(\w+)"`, "agent/api/limits.go": `reason\w+ += "(\w+)"`} {
+	for file, constant := range map[string]string{
+		"agent/api/types.go":  `Warn\w+ += "(\w+)"`,
+		"agent/api/limits.go": `reason\w+ += "(\w+)"`,
+	} {
 		text, err := fs.ReadFile(fsys, file)
 		if err != nil {
 			t.Fatal(err)
@@ -130,7 +133,10 @@ func metricsOf(t *testing.T, fsys fs.FS, file, function string, common ...string
 		if strings.Contains(n+h, "…") { // the constructors themselves
 			return
 		}
-		rows = append(rows, metricRow{"pleach_" + strings.TrimPrefix(n, "pleach_"), h, append(slices.Clone(common), labels...)})
+		rows = append(rows, metricRow{
+			"pleach_" + strings.TrimPrefix(n, "pleach_"), h,
+			append(slices.Clone(common), labels...),
+		})
 	}
 	ast.Inspect(src, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -69,7 +69,8 @@ func TestPagesAreFoundAndShort(t *testing.T) {
 		case !strings.HasSuffix(name, ".md"):
 			return nil
 		}
-		if below := strings.TrimPrefix(name, "docs/"); below != "README.md" && !strings.Contains(readme, "]("+name) && !strings.Contains(index, "]("+below) {
+		if below := strings.TrimPrefix(name, "docs/"); below != "README.md" && !strings.Contains(readme, "]("+name) &&
+			!strings.Contains(index, "]("+below) {
 			t.Errorf("neither README.md nor docs/README.md links to %s", name)
 		}
 		if !slices.Contains([]string{"docs/operate/settings.md", "docs/operate/metrics.md"}, name) {
@@ -143,7 +144,8 @@ func checkProse(t *testing.T, fsys fs.FS) (pages int, complaints []string) {
 	}
 	for i, r := range prose.Rules {
 		if counts[i] > r.Limit {
-			complaints = append(complaints, fmt.Sprintf("%s occurs %d times, more than %d: %s", r.Name, counts[i], r.Limit, where))
+			complaints = append(complaints, fmt.Sprintf("%s occurs %d times, more than %d: %s", r.Name, counts[i], r.Limit,
+				where))
 		}
 	}
 	return pages, complaints

@@ -60,7 +60,8 @@ func checkConditions(t *testing.T, fsys fs.FS) (files int, complaints []string) 
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			if s, ok := n.(*ast.IfStmt); ok && s.Init != nil && changes(s.Init) {
-				complaints = append(complaints, position(name, fset.Position(s.Pos()).Line)+"the condition changes something: do so in a line before")
+				complaints = append(complaints, position(name, fset.Position(s.Pos()).Line)+
+					"the condition changes something: do so in a line before")
 			}
 			return true
 		})

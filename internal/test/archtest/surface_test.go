@@ -32,7 +32,8 @@ const recorded = "../../../api"
 // public reports whether programs of other modules import a package.
 func public(pkg string) bool {
 	first, below, _ := strings.Cut(pkg, "/")
-	return !strings.HasPrefix(below, "internal/") && !slices.Contains([]string{"internal", "agent", "examples", "lab"}, first)
+	return !strings.HasPrefix(below, "internal/") &&
+		!slices.Contains([]string{"internal", "agent", "examples", "lab"}, first)
 }
 
 func TestSurfaceIsTheRecordedOne(t *testing.T) {
@@ -244,7 +245,8 @@ func TestMentionsOfInternalsAreFound(t *testing.T) {
 		`type A = engine.Engine`:                             1,
 		`func F() { engine.New() }`:                          0,
 	} {
-		fsys := fstest.MapFS{"collective/a.go": {Data: []byte("package p\nimport \"" + module + "/internal/engine\"\ntype T int\ntype t int\n" + src)}}
+		fsys := fstest.MapFS{"collective/a.go": {Data: []byte("package p\nimport \"" + module +
+			"/internal/engine\"\ntype T int\ntype t int\n" + src)}}
 		if got := mentionsOfInternals(t, fsys); len(got) != want {
 			t.Errorf("%s: %d mentions %q, want %d", src, len(got), got, want)
 		}
@@ -273,7 +275,8 @@ func mentionsOfInternals(t *testing.T, fsys fs.FS) (complaints []string) {
 				ast.Inspect(d, func(n ast.Node) bool {
 					if s, ok := n.(*ast.SelectorExpr); ok {
 						if x, ok := s.X.(*ast.Ident); ok && internal[x.Name] {
-							complaints = append(complaints, fmt.Sprintf("%s: an exported declaration mentions %s.%s", name, x.Name, s.Sel.Name))
+							complaints = append(complaints, fmt.Sprintf("%s: an exported declaration mentions %s.%s", name, x.Name,
+								s.Sel.Name))
 						}
 					}
 					return true

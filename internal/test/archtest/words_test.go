@@ -108,7 +108,8 @@ func checkWords(t *testing.T, fsys fs.FS) (complaints []string) {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "testdata" || base == "node_modules" || name == "site/reference") {
+			if base := path.Base(name); name != "." && (strings.HasPrefix(base, ".") || base == "testdata" ||
+				base == "node_modules" || name == "site/reference") {
 				return fs.SkipDir
 			}
 			return nil
@@ -178,8 +179,10 @@ func camelWords(identifier string) []string {
 	runes := []rune(identifier)
 	start := 0
 	for i := 1; i <= len(runes); i++ {
-		if i == len(runes) || unicode.IsUpper(runes[i]) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) || !unicode.IsLetter(runes[i]) {
-			words = append(words, strings.ToLower(strings.TrimFunc(string(runes[start:i]), func(r rune) bool { return !unicode.IsLetter(r) })))
+		if i == len(runes) || unicode.IsUpper(runes[i]) && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) &&
+			unicode.IsLower(runes[i+1])) || !unicode.IsLetter(runes[i]) {
+			words = append(words,
+				strings.ToLower(strings.TrimFunc(string(runes[start:i]), func(r rune) bool { return !unicode.IsLetter(r) })))
 			start = i
 		}
 	}

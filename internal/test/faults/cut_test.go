@@ -44,7 +44,10 @@ func TestCase42MinorityKnowsFirst(t *testing.T) {
 					t.Errorf("m%d is told %v after the others have their view", i, at.Sub(view))
 				}
 			}
-			figures(t, map[string]any{"case": 42, "members": c.size, "minority": c.minority, "told_ms": told, "view_ms": view.Sub(cut).Milliseconds()})
+			figures(t, map[string]any{
+				"case": 42, "members": c.size, "minority": c.minority, "told_ms": told,
+				"view_ms": view.Sub(cut).Milliseconds(),
+			})
 		})
 	}
 }

@@ -58,7 +58,10 @@ func (c *counterConfig) run() error {
 	if err := c.limit(); err != nil {
 		return err
 	}
-	config := pleach.Config{Group: "faults", Listen: c.Listen, ID: c.ID, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil))}
+	config := pleach.Config{
+		Group: "faults", Listen: c.Listen, ID: c.ID,
+		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+	}
 	start := func() (*pleach.Group, error) { return pleach.Join(context.Background(), config, c.Seeds...) }
 	if c.Create {
 		start = func() (*pleach.Group, error) { return pleach.Create(context.Background(), config) }
@@ -191,7 +194,10 @@ func TestCase60FewDescriptors(t *testing.T) {
 			if !strings.Contains(ps.lines(short), syscall.EMFILE.Error()) {
 				t.Error("the short one does not say what it lacks")
 			}
-			figures(t, map[string]any{"case": 60, "variant": c.name, "members": size, "told": told, "all_ms": took.Milliseconds()})
+			figures(t, map[string]any{
+				"case": 60, "variant": c.name, "members": size, "told": told,
+				"all_ms": took.Milliseconds(),
+			})
 		})
 	}
 }
@@ -208,7 +214,10 @@ func startCounters(t *testing.T, size int) *counters {
 	cs := &counters{t: t, running: make([]*testutil.Process, size)}
 	addresses := testutil.FreeAddresses(t, size)
 	for i, address := range addresses {
-		cs.configs = append(cs.configs, counterConfig{Create: i == 0, Listen: address, ID: fmt.Sprint("m", i), Seeds: addresses})
+		cs.configs = append(cs.configs, counterConfig{
+			Create: i == 0, Listen: address, ID: fmt.Sprint("m", i),
+			Seeds: addresses,
+		})
 	}
 	t.Cleanup(func() {
 		for i, p := range cs.running {

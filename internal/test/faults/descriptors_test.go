@@ -120,7 +120,10 @@ func TestCase28CoordinatorWithoutDescriptors(t *testing.T) {
 			left = max(left, members-v.Size())
 		}
 	}
-	figures(t, map[string]any{"case": 28, "members": members, "descriptors": descriptors, "removed": left, "received": received, "coordinator": said})
+	figures(t, map[string]any{
+		"case": 28, "members": members, "descriptors": descriptors, "removed": left,
+		"received": received, "coordinator": said,
+	})
 	if left > 0 || received < members-1 || !strings.HasPrefix(said, fmt.Sprint(members, " suspects 0 known true")) {
 		t.Errorf("%d members were removed, %d received the broadcast; the coordinator says: members %s", left, received, said)
 	}

@@ -113,7 +113,10 @@ func TestCase39BusyDisk(t *testing.T) {
 		t.Errorf("the status tells %q", told)
 	}
 	testutil.Took(t, "the longest time without a message", silent, time.Second)
-	figures(t, map[string]any{"case": 39, "busy_ms": busy.Milliseconds(), "silent_ms": silent.Milliseconds(), "view_ms": took.Milliseconds()})
+	figures(t, map[string]any{
+		"case": 39, "busy_ms": busy.Milliseconds(), "silent_ms": silent.Milliseconds(),
+		"view_ms": took.Milliseconds(),
+	})
 }
 
 // Case 40: the disk of a member is full when the view is to change. The member stays one,

@@ -25,14 +25,18 @@ func TestCase45CertificateExpires(t *testing.T) {
 			}
 		}
 	}
-	soon, later := time.Now().Add(24*time.Hour).Truncate(time.Second), time.Now().Add(24*365*time.Hour).Truncate(time.Second)
+	soon, later := time.Now().Add(24*time.Hour).Truncate(time.Second),
+		time.Now().Add(24*365*time.Hour).Truncate(time.Second)
 	write(soon)
 	config, err := pleach.TLSFiles(paths[0], paths[1], paths[2])
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := &testutil.LogBuffer{}
-	g, err := pleach.Create(t.Context(), pleach.Config{Group: "faults", Security: pleach.Security{TLS: config}, Logger: log.Logger()})
+	g, err := pleach.Create(t.Context(), pleach.Config{
+		Group: "faults", Security: pleach.Security{TLS: config},
+		Logger: log.Logger(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,12 +128,16 @@ func TestCase1FullRate(t *testing.T) {
 	for _, p := range calm.all {
 		p.end()
 	}
-	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Flood: bytes, BusyRank: busy, Busy: 4 * time.Second, Every: 10 * time.Second})
+	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{
+		Flood: bytes, BusyRank: busy,
+		Busy: 4 * time.Second, Every: 10 * time.Second,
+	})
 	rate, quiet := ts.floodRate(run, floodFaults{busy, stopped, 3 * time.Second, 15 * time.Second})
 	memory, lost, gaps := ts.endFlood()
 	figures(t, map[string]any{
-		"case": 1, "seconds": run.Seconds(), "lost": lost, "gaps": gaps, "memory_mb": memory, "quiet_seconds": quiet.Seconds(),
-		"per_second": rate, "per_second_without": without, "of_without": rate / without,
+		"case": 1, "seconds": run.Seconds(), "lost": lost, "gaps": gaps, "memory_mb": memory,
+		"quiet_seconds": quiet.Seconds(),
+		"per_second":    rate, "per_second_without": without, "of_without": rate / without,
 	})
 	if lost > 0 || gaps > 0 {
 		t.Errorf("%d messages lost, %d gaps", lost, gaps)

@@ -58,14 +58,20 @@ func TestCase44ExpectDiffers(t *testing.T) {
 	for i, expect := range []int{3, 3, 4} {
 		errs[i] = make(chan error, 1)
 		go func() {
-			g, err := pleach.Join(ctx, pleach.Config{Group: "faults", ID: fmt.Sprint("m", i), Listen: addresses[i], Expect: expect}, addresses...)
+			g, err := pleach.Join(ctx, pleach.Config{
+				Group: "faults", ID: fmt.Sprint("m", i), Listen: addresses[i],
+				Expect: expect,
+			}, addresses...)
 			if err == nil {
 				_ = g.Abort()
 			}
 			errs[i] <- err
 		}()
 	}
-	for i, want := range []string{`"m2" expects 4, and this process 3`, `"m2" expects 4, and this process 3`, `"m0" expects 3, and this process 4`} {
+	for i, want := range []string{
+		`"m2" expects 4, and this process 3`, `"m2" expects 4, and this process 3`,
+		`"m0" expects 3, and this process 4`,
+	} {
 		if err := <-errs[i]; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("process %d: %v, want %s", i, err, want)
 		}

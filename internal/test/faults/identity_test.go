@@ -44,7 +44,8 @@ func (c podConfig) run() {
 		fmt.Println("member", g.Rank())
 		for range g.Messages(ctx) {
 		}
-		fmt.Printf("ended replaced=%t logged=%d error=%v\n", errors.Is(g.Err(), pleach.ErrReplaced), len(log.Lines("replaced", "WARN")), g.Err())
+		fmt.Printf("ended replaced=%t logged=%d error=%v\n", errors.Is(g.Err(), pleach.ErrReplaced),
+			len(log.Lines("replaced", "WARN")), g.Err())
 		if !c.Rejoin {
 			_ = g.Abort()
 			time.Sleep(time.Minute)
@@ -52,12 +53,15 @@ func (c podConfig) run() {
 		}
 		err = g.Rejoin(ctx)
 	}
-	fmt.Printf("out replaced=%t in-use=%t error=%v\n", errors.Is(err, pleach.ErrReplaced), errors.Is(err, pleach.ErrIdentityInUse), err)
+	fmt.Printf("out replaced=%t in-use=%t error=%v\n", errors.Is(err, pleach.ErrReplaced),
+		errors.Is(err, pleach.ErrIdentityInUse), err)
 }
 
 // replacePod stops a member, lets a process with its ID join from another address, and
 // lets the stopped one go on.
-func replacePod(t *testing.T, rejoin bool) (old *testutil.Process, groups []*pleach.Group, logs []*testutil.LogBuffer, resumed time.Time) {
+func replacePod(t *testing.T, rejoin bool) (old *testutil.Process, groups []*pleach.Group, logs []*testutil.LogBuffer,
+	resumed time.Time,
+) {
 	t.Helper()
 	groups = grow(t, 3, func(string) pleach.Config {
 		logs = append(logs, new(testutil.LogBuffer))
@@ -157,7 +161,8 @@ func TestCase9SecondProcessIsRefused(t *testing.T) {
 			if !errors.As(err, &inUse) || !errors.Is(err, pleach.ErrIdentityInUse) || !errors.As(err, &join) || !join.Permanent {
 				t.Fatalf("asked at rank %d: %v", asked.Rank(), err)
 			}
-			if inUse.Rank != holder.Rank() || inUse.Address != holder.Self().Address || inUse.Incarnation != holder.Self().Incarnation || inUse.View != view {
+			if inUse.Rank != holder.Rank() || inUse.Address != holder.Self().Address ||
+				inUse.Incarnation != holder.Self().Incarnation || inUse.View != view {
 				t.Errorf("asked at rank %d: %+v, want %+v", asked.Rank(), inUse, holder.Self())
 			}
 			if inUse.Since.IsZero() != (asked.Self().Incarnation > holder.Self().Incarnation) {
@@ -166,7 +171,10 @@ func TestCase9SecondProcessIsRefused(t *testing.T) {
 			if testutil.Full.On() && took > 100*time.Millisecond {
 				t.Errorf("refused after %v", took)
 			}
-			figures(t, map[string]any{"case": 9, "holder": holder.Rank(), "asked": asked.Rank(), "refused_ms": float64(took.Microseconds()) / 1000, "error": inUse.Error()})
+			figures(t, map[string]any{
+				"case": 9, "holder": holder.Rank(), "asked": asked.Rank(),
+				"refused_ms": float64(took.Microseconds()) / 1000, "error": inUse.Error(),
+			})
 		}
 	}
 	expectNoChange(t, groups, view)
@@ -178,7 +186,10 @@ func TestCase9ReplaceALiveProcess(t *testing.T) {
 		groups := grow(t, size, func(string) pleach.Config { return pleach.Config{} })
 		founder := groups[0]
 		began := time.Now()
-		g, err := pleach.Join(t.Context(), pleach.Config{Group: "faults", ID: founder.Self().ID, Recovery: pleach.Recovery{Replace: true}}, founder.Self().Address)
+		g, err := pleach.Join(t.Context(), pleach.Config{
+			Group: "faults", ID: founder.Self().ID,
+			Recovery: pleach.Recovery{Replace: true},
+		}, founder.Self().Address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +198,8 @@ func TestCase9ReplaceALiveProcess(t *testing.T) {
 		for range founder.Messages(t.Context()) {
 		}
 		var replaced *pleach.ReplacedError
-		if err := founder.Err(); !errors.As(err, &replaced) || replaced.Address != g.Self().Address || replaced.Incarnation != g.Self().Incarnation {
+		if err := founder.Err(); !errors.As(err, &replaced) || replaced.Address != g.Self().Address ||
+			replaced.Incarnation != g.Self().Incarnation {
 			t.Errorf("the founder ended with %v", err)
 		}
 		if err := founder.Rejoin(t.Context()); !errors.Is(err, pleach.ErrReplaced) {
@@ -209,7 +221,8 @@ func TestCase26IncarnationsAreGivenByTheGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := tcp.NewCandidate(tcp.Config{Group: "faults", Listener: l}, func(transport.Client, []byte) []byte { return []byte{1} })
+	c, err := tcp.NewCandidate(tcp.Config{Group: "faults", Listener: l},
+		func(transport.Client, []byte) []byte { return []byte{1} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +272,10 @@ func TestCase27ClaimsCutNoMemberOff(t *testing.T) {
 					continue
 				}
 				claims.Go(func() {
-					h := wire.Hello{Group: "faults", From: rank, To: protocol.Rank(g.Rank()), Incarnation: incarnation, Process: 7, Attempt: math.MaxUint64}
+					h := wire.Hello{
+						Group: "faults", From: rank, To: protocol.Rank(g.Rank()), Incarnation: incarnation, Process: 7,
+						Attempt: math.MaxUint64,
+					}
 					c, ok := attacker(t, g.Self().Address, h, nil)
 					if ok {
 						accepted.Add(1)
@@ -272,7 +288,10 @@ func TestCase27ClaimsCutNoMemberOff(t *testing.T) {
 	expectNoChange(t, groups, view) // meanwhile
 	claims.Wait()
 	expectNoChange(t, groups, view)
-	figures(t, map[string]any{"case": 27, "claims": 3 * 4 * 7, "accepted": accepted.Load(), "views": groups[0].View().Number - view})
+	figures(t, map[string]any{
+		"case": 27, "claims": 3 * 4 * 7, "accepted": accepted.Load(),
+		"views": groups[0].View().Number - view,
+	})
 	if n := accepted.Load(); n > 0 {
 		t.Errorf("%d claims were accepted", n)
 	}
@@ -307,7 +326,10 @@ func TestCase26RestartInAGroupThatStartedAsAWhole(t *testing.T) {
 	if err := again.Rejoin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	figures(t, map[string]any{"case": 26, "evicted_ms": evicted.Milliseconds(), "back_ms": time.Since(began).Milliseconds(), "rank": again.Rank(), "incarnation": again.Self().Incarnation})
+	figures(t, map[string]any{
+		"case": 26, "evicted_ms": evicted.Milliseconds(),
+		"back_ms": time.Since(began).Milliseconds(), "rank": again.Rank(), "incarnation": again.Self().Incarnation,
+	})
 	groups[2] = again
 	for _, g := range groups {
 		for v := range g.Views(t.Context()) {

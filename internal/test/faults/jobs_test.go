@@ -82,7 +82,8 @@ type process struct {
 // waitFor waits until the process has printed something.
 func (p *process) waitFor(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.out.String(), text); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.out.String(),
+		text); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("no %q in the output:\n%s", text, p.out.String())
 		}
@@ -101,7 +102,9 @@ func (p *process) lines(word string) (found []string) {
 
 // startJob starts the processes of a job. command makes the command of a rank, and env
 // are further variables.
-func startJob(t *testing.T, program string, addresses []string, command func(rank int, name string, args ...string) *exec.Cmd, env ...string) []*process {
+func startJob(t *testing.T, program string, addresses []string,
+	command func(rank int, name string, args ...string) *exec.Cmd, env ...string,
+) []*process {
 	t.Helper()
 	job := make([]*process, len(addresses))
 	for r := range job {

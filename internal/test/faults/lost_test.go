@@ -236,7 +236,10 @@ func lagIntoTheNextView(t *testing.T, keep int) {
 	lagging := newTally()
 	go lagging.receive(ctx, groups[2], func() {})
 	received, lost := lagging.awaitAll(t, 0, messages)
-	figures(t, map[string]any{"case": 22, "keep": keep, "view_ms": took.Milliseconds(), "received": received, "lost": lost})
+	figures(t, map[string]any{
+		"case": 22, "keep": keep, "view_ms": took.Milliseconds(), "received": received,
+		"lost": lost,
+	})
 	if lost == 0 {
 		t.Errorf("rank 2 was not told of any loss: %+v", groups[2].Stats())
 	}

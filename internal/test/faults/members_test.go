@@ -50,8 +50,9 @@ func init() { testutil.PlayRole(memberRole, memberConfig.run) }
 // other member in a view.
 func (c memberConfig) run() {
 	config := pleach.Config{
-		Group: "faults", Listen: c.Listen, ID: c.ID, Expect: c.Expect, Recovery: pleach.Recovery{DataDir: c.DataDir}, Detection: pleach.Detection{SuspicionTimeout: c.SuspicionTimeout},
-		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+		Group: "faults", Listen: c.Listen, ID: c.ID, Expect: c.Expect, Recovery: pleach.Recovery{DataDir: c.DataDir},
+		Detection: pleach.Detection{SuspicionTimeout: c.SuspicionTimeout},
+		Logger:    slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	}
 	if c.Version != 0 {
 		config.State = &versionedState{c.Version}

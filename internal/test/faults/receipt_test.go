@@ -30,11 +30,12 @@ func TestCase34ReceiptsNameMembersThatHaveIt(t *testing.T) {
 		has := make(map[uint32]bool)
 		joined := make(chan *pleach.Group, 1)
 		go func() {
-			c, err := pleach.Join(t.Context(), pleach.Config{Group: "receipts", ID: "c", OnMessage: func(m pleach.Message, _ error) {
-				mu.Lock()
-				defer mu.Unlock()
-				has[binary.BigEndian.Uint32(m.Data)] = true
-			}}, a.Self().Address)
+			c, err := pleach.Join(t.Context(),
+				pleach.Config{Group: "receipts", ID: "c", OnMessage: func(m pleach.Message, _ error) {
+					mu.Lock()
+					defer mu.Unlock()
+					has[binary.BigEndian.Uint32(m.Data)] = true
+				}}, a.Self().Address)
 			if err != nil {
 				t.Error(err)
 			}
@@ -63,7 +64,8 @@ func TestCase34ReceiptsNameMembersThatHaveIt(t *testing.T) {
 			later += len(r.Joined)
 			for _, m := range r.Members {
 				if m.Incarnation == c.Self().Incarnation && !has[number] {
-					t.Errorf("round %d: the receipt in view %d names incarnation %d, which has not message %x", round, r.View, m.Incarnation, number)
+					t.Errorf("round %d: the receipt in view %d names incarnation %d, which has not message %x", round, r.View,
+						m.Incarnation, number)
 				}
 			}
 		}

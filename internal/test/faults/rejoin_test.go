@@ -47,7 +47,8 @@ func (r readerConfig) run() {
 		},
 	}
 	if r.Handler {
-		c.Delivery.Topics, c.OnMessage = nil, func(m pleach.Message, err error) { tell(strings.ToUpper("all"+m.Topic), m, err) }
+		c.Delivery.Topics, c.OnMessage = nil,
+			func(m pleach.Message, err error) { tell(strings.ToUpper("all"+m.Topic), m, err) }
 	}
 	g, err := pleach.Join(ctx, c, r.Seed)
 	if err != nil {

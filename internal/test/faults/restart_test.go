@@ -256,7 +256,8 @@ func TestCase41DataDirInUse(t *testing.T) {
 	began := time.Now()
 	_, err = pleach.Join(t.Context(), c, first.Self().Address)
 	var join *pleach.JoinError
-	if !errors.As(err, &join) || !join.Permanent || !strings.Contains(err.Error(), c.Recovery.DataDir) || !strings.Contains(err.Error(), "in use") {
+	if !errors.As(err, &join) || !join.Permanent || !strings.Contains(err.Error(), c.Recovery.DataDir) ||
+		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("%v", err)
 	}
 	if took := time.Since(began); took > time.Second {

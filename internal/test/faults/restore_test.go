@@ -21,7 +21,8 @@ import (
 // copy of those of the round. The process of rank 2 dies at a random moment.
 func weightsProgram(ctx context.Context, w *pleach.World) error {
 	if w.Rank() == 2 {
-		time.AfterFunc(time.Duration(50+rand.IntN(100))*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+		time.AfterFunc(time.Duration(50+rand.IntN(100))*time.Millisecond,
+			func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
 	}
 	weights := make([]float64, 2000)
 	rounds, wrong := number("PLEACH_FAULTS_ROUNDS", 1500), os.Getenv("PLEACH_FAULTS_RESTORE") == "closure"
@@ -31,7 +32,10 @@ func weightsProgram(ctx context.Context, w *pleach.World) error {
 			before = append([]float64(nil), weights...)
 		}
 		sum, err := collective.Allreduce(ctx, w, gradient(w.Rank(), round, weights), collective.Sum[float64](),
-			collective.Restore(func(_ context.Context, task int) ([]float64, error) { return gradient(task, round, before), nil }))
+			collective.Restore(func(_ context.Context, task int) ([]float64, error) {
+				return gradient(task, round, before),
+					nil
+			}))
 		if err != nil {
 			return err
 		}
@@ -88,7 +92,10 @@ func TestCase17RestoreOfStateUpdatedInPlace(t *testing.T) {
 					silent++
 				}
 			}
-			figures(t, map[string]any{"case": 17, "restore": restore, "runs": runs, "found": found, "silent": silent, "results": len(results)})
+			figures(t, map[string]any{
+				"case": 17, "restore": restore, "runs": runs, "found": found, "silent": silent,
+				"results": len(results),
+			})
 			if silent > 0 || restore == "copy" && (found > 0 || len(results) != 1) {
 				t.Errorf("%d runs diverged silently, %d were found to; %d different results", silent, found, len(results))
 			}

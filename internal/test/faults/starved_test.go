@@ -28,7 +28,8 @@ func TestCase38StarvedMember(t *testing.T) {
 		lost += ts.all[r].lost + ts.all[r].gaps
 	}
 	figures(t, map[string]any{
-		"case": 38, "left_ms": took.Milliseconds(), "of_before": during / before, "of_before_without": after / before, "lost": lost,
+		"case": 38, "left_ms": took.Milliseconds(), "of_before": during / before, "of_before_without": after / before,
+		"lost": lost,
 	})
 	if lost > 0 {
 		t.Errorf("the others have lost %d messages", lost)
@@ -45,7 +46,10 @@ func TestCase38StarvedMember(t *testing.T) {
 // runs, so it stays a member, and the others wait for it.
 func TestCase38SlowProgramStays(t *testing.T) {
 	const size, slow = 4, 3
-	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{Flood: 64 << 10, BusyRank: slow, Busy: 2 * time.Second})
+	ts := startTalkers(t, testutil.FreeAddresses(t, size), nil, talkerConfig{
+		Flood: 64 << 10, BusyRank: slow,
+		Busy: 2 * time.Second,
+	})
 	ts.await("the flood", ranksBut(size, 0), func(p *talker) bool { return p.have["0"] > 0 })
 	time.Sleep(12 * time.Second) // more than two of the times after which it would leave
 	for r, p := range ts.all {

@@ -169,7 +169,9 @@ type talker struct {
 
 // startTalkers starts processes that start a group together. A command makes each; if
 // nil, they are on this host.
-func startTalkers(t *testing.T, addresses []string, command func(rank int, name string, args ...string) *exec.Cmd, c talkerConfig) *talkers {
+func startTalkers(t *testing.T, addresses []string, command func(rank int, name string, args ...string) *exec.Cmd,
+	c talkerConfig,
+) *talkers {
 	t.Helper()
 	ts := &talkers{t: t}
 	c.Addresses = addresses
@@ -301,7 +303,10 @@ func (ts *talkers) awaitTalk(some []int) {
 		p.mu.Unlock()
 	}
 	for _, r := range some {
-		ts.await(fmt.Sprint("messages of rank ", r), some, func(p *talker) bool { return p == ts.all[r] || p.have[fmt.Sprint(r)] > 0 })
+		ts.await(fmt.Sprint("messages of rank ", r), some, func(p *talker) bool {
+			return p == ts.all[r] ||
+				p.have[fmt.Sprint(r)] > 0
+		})
 	}
 }
 

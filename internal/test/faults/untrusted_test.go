@@ -88,7 +88,8 @@ func expectNoChange(t *testing.T, groups []*pleach.Group, view uint64) {
 			t.Error(err)
 		}
 		if v := g.View(); v.Number != view || v.Size() != len(groups) {
-			t.Errorf("rank %d is in view %d with %d members, want view %d with %d", g.Rank(), v.Number, v.Size(), view, len(groups))
+			t.Errorf("rank %d is in view %d with %d members, want view %d with %d", g.Rank(), v.Number, v.Size(), view,
+				len(groups))
 		}
 	}
 }
@@ -97,19 +98,24 @@ func expectNoChange(t *testing.T, groups []*pleach.Group, view uint64) {
 // with what is missing, and is no member that others cannot dial.
 func TestCase14CertificateWithoutTheHost(t *testing.T) {
 	ca := testutil.NewCA(t)
-	groups := grow(t, 2, func(string) pleach.Config { return pleach.Config{Security: pleach.Security{TLS: ca.Config(t, ca)}} })
+	groups := grow(t, 2,
+		func(string) pleach.Config { return pleach.Config{Security: pleach.Security{TLS: ca.Config(t, ca)}} })
 	view := groups[0].View().Number
 	for name, c := range map[string]*tls.Config{
 		"another host":   certificateFor(t, ca, "", net.IPv4(10, 9, 8, 7)),
 		"another member": certificateFor(t, ca, "member-0", net.IPv4(127, 0, 0, 1)),
 	} {
 		began := time.Now()
-		_, err := pleach.Join(t.Context(), pleach.Config{Group: "faults", ID: "joiner", Security: pleach.Security{TLS: c}}, groups[0].Self().Address)
+		_, err := pleach.Join(t.Context(), pleach.Config{Group: "faults", ID: "joiner", Security: pleach.Security{TLS: c}},
+			groups[0].Self().Address)
 		var wrong *pleach.CertificateError
 		if !errors.As(err, &wrong) || wrong.ID != "joiner" || wrong.Host != "127.0.0.1" || len(wrong.ValidFor) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
-		figures(t, map[string]any{"case": 14, "certificate": name, "error_ms": time.Since(began).Milliseconds(), "error": fmt.Sprint(err)})
+		figures(t, map[string]any{
+			"case": 14, "certificate": name, "error_ms": time.Since(began).Milliseconds(),
+			"error": fmt.Sprint(err),
+		})
 	}
 	expectNoChange(t, groups, view)
 }
@@ -119,19 +125,35 @@ func TestCase14CertificateWithoutTheHost(t *testing.T) {
 func TestCase15PermanentErrorsAreReturnedAtOnce(t *testing.T) {
 	ca := testutil.NewCA(t)
 	plain := grow(t, 1, func(string) pleach.Config { return pleach.Config{} })[0].Self().Address
-	secret := grow(t, 1, func(string) pleach.Config { return pleach.Config{Security: pleach.Security{Secret: groupSecret}} })[0].Self().Address
-	secure := grow(t, 1, func(string) pleach.Config { return pleach.Config{Security: pleach.Security{TLS: ca.Config(t, ca)}} })[0].Self().Address
+	secret := grow(t, 1,
+		func(string) pleach.Config { return pleach.Config{Security: pleach.Security{Secret: groupSecret}} })[0].Self().Address
+	secure := grow(t, 1,
+		func(string) pleach.Config {
+			return pleach.Config{Security: pleach.Security{TLS: ca.Config(t, ca)}}
+		})[0].Self().Address
 	for name, test := range map[string]struct {
 		seed   string
 		config pleach.Config
 		want   error
 	}{
-		"another group":     {plain, pleach.Config{Group: "other"}, tcp.ErrHello},
-		"another authority": {secure, pleach.Config{Group: "faults", Security: pleach.Security{TLS: ca.Config(t, testutil.NewCA(t))}}, nil},
-		"no secret":         {secret, pleach.Config{Group: "faults"}, tcp.ErrSecret},
-		"another secret":    {secret, pleach.Config{Group: "faults", Security: pleach.Security{Secret: []byte("another of 16 bytes")}}, tcp.ErrSecret},
-		"secret of its own": {plain, pleach.Config{Group: "faults", Security: pleach.Security{Secret: groupSecret}}, tcp.ErrSecret},
-		"no port":           {plain, pleach.Config{Group: "faults", Listen: plain}, nil},
+		"another group": {plain, pleach.Config{Group: "other"}, tcp.ErrHello},
+		"another authority": {
+			secure,
+			pleach.Config{Group: "faults", Security: pleach.Security{TLS: ca.Config(t, testutil.NewCA(t))}},
+			nil,
+		},
+		"no secret": {secret, pleach.Config{Group: "faults"}, tcp.ErrSecret},
+		"another secret": {
+			secret,
+			pleach.Config{Group: "faults", Security: pleach.Security{Secret: []byte("another of 16 bytes")}},
+			tcp.ErrSecret,
+		},
+		"secret of its own": {
+			plain,
+			pleach.Config{Group: "faults", Security: pleach.Security{Secret: groupSecret}},
+			tcp.ErrSecret,
+		},
+		"no port": {plain, pleach.Config{Group: "faults", Listen: plain}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -199,7 +221,10 @@ func TestCase27ClaimsNeedProof(t *testing.T) {
 					if int(rank) == g.Rank() {
 						continue
 					}
-					h := wire.Hello{Group: "faults", From: rank, To: protocol.Rank(g.Rank()), Incarnation: math.MaxUint64, Attempt: math.MaxUint64}
+					h := wire.Hello{
+						Group: "faults", From: rank, To: protocol.Rank(g.Rank()), Incarnation: math.MaxUint64,
+						Attempt: math.MaxUint64,
+					}
 					c, ok := attacker(t, g.Self().Address, h, test.insider)
 					defer c.Close()
 					if ok {
@@ -232,19 +257,22 @@ func TestCase27InsiderCannotTakeAnotherID(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := certificateFor(t, ca, "member-9", loopback)
-		c, err := tcp.NewCandidate(tcp.Config{Group: "faults", Listener: l, TLS: config}, func(transport.Client, []byte) []byte { return []byte{1} })
+		c, err := tcp.NewCandidate(tcp.Config{Group: "faults", Listener: l, TLS: config},
+			func(transport.Client, []byte) []byte { return []byte{1} })
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		reply, err := tcp.Request(t.Context(), tcp.Config{Group: "faults", TLS: config}, seed, joinRequest("member-1", l.Addr().String()))
+		reply, err := tcp.Request(t.Context(), tcp.Config{Group: "faults", TLS: config}, seed,
+			joinRequest("member-1", l.Addr().String()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return reply
 	}
 	reply := join()
-	if len(reply) == 0 || reply[0] != 0 || !strings.Contains(string(reply), `not for "member-1"`) || !strings.Contains(string(reply), "member-9") {
+	if len(reply) == 0 || reply[0] != 0 || !strings.Contains(string(reply), `not for "member-1"`) ||
+		!strings.Contains(string(reply), "member-9") {
 		t.Errorf("while it is a member: %q", reply)
 	}
 	expectNoChange(t, groups, view)
@@ -294,14 +322,18 @@ func TestCase27CandidatesMustBeReached(t *testing.T) {
 			var wg sync.WaitGroup
 			for i := range 20 {
 				wg.Go(func() {
-					reply, err := tcp.Request(t.Context(), tcp.Config{Group: "faults"}, seed, joinRequest(fmt.Sprint("nobody-", i), test.address))
+					reply, err := tcp.Request(t.Context(), tcp.Config{Group: "faults"}, seed,
+						joinRequest(fmt.Sprint("nobody-", i), test.address))
 					if err != nil || len(reply) == 0 || reply[0] != test.kind || !strings.Contains(string(reply), test.address) {
 						t.Errorf("%q, %v", reply, err)
 					}
 				})
 			}
 			wg.Wait()
-			figures(t, map[string]any{"case": 27, "address_of": name, "requests": 20, "took_ms": time.Since(began).Milliseconds(), "views": groups[0].View().Number - view})
+			figures(t, map[string]any{
+				"case": 27, "address_of": name, "requests": 20,
+				"took_ms": time.Since(began).Milliseconds(), "views": groups[0].View().Number - view,
+			})
 		})
 	}
 	expectNoChange(t, groups, view)

@@ -73,7 +73,10 @@ func (m *member) joinBackbone(b *backbone) {
 func (b *backbone) announce() {
 	peers := []relay.Peer{}
 	for _, s := range b.sessions {
-		peers = append(peers, relay.Peer{Rank: s.rank, Incarnation: s.incarnation, Zone: s.member.zone.name, Age: s.member.age(), Born: s.member.machine.Born()})
+		peers = append(peers, relay.Peer{
+			Rank: s.rank, Incarnation: s.incarnation, Zone: s.member.zone.name,
+			Age: s.member.age(), Born: s.member.machine.Born(),
+		})
 	}
 	for _, s := range b.sessions {
 		sim := s.member.sim

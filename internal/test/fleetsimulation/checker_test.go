@@ -44,13 +44,15 @@ func (c *checker) deliver(m *member, msg *relay.Message) {
 	case msg.Lost > 0:
 		c.sim.result.Lost += msg.Lost
 		if msg.Seq-msg.Lost != p.next || !c.mayLose(msg.Origin) {
-			c.fail("%s is told that messages %d to %d of %s are lost, and has %d", m.id, msg.Seq-msg.Lost, msg.Seq-1, msg.Origin.ID, p.next-1)
+			c.fail("%s is told that messages %d to %d of %s are lost, and has %d", m.id, msg.Seq-msg.Lost, msg.Seq-1,
+				msg.Origin.ID, p.next-1)
 		}
 		c.sim.record(m.id, "is told that messages %d to %d of %s are lost", msg.Seq-msg.Lost, msg.Seq-1, msg.Origin.ID)
 		p.next = msg.Seq
 		return
 	case msg.Seq != p.next:
-		c.fail("%s gets message %d of %s, incarnation %d, after %d", m.id, msg.Seq, msg.Origin.ID, msg.Origin.Incarnation, p.next-1)
+		c.fail("%s gets message %d of %s, incarnation %d, after %d", m.id, msg.Seq, msg.Origin.ID, msg.Origin.Incarnation,
+			p.next-1)
 	case len(msg.Data) < 8 || binary.BigEndian.Uint64(msg.Data) != msg.Seq:
 		c.fail("%s gets other data as message %d of %s", m.id, msg.Seq, msg.Origin.ID)
 	}
@@ -112,7 +114,8 @@ func (c *checker) lacking() string {
 			case m == o || most == 0:
 			case p == nil && !c.mustBegin(m, o):
 			case p == nil || p.next-1 != most:
-				return fmt.Sprintf("%s has messages of %s, incarnation %d, up to %d, and not up to %d", m.id, o.id, o.origin.Incarnation, p.last(), most)
+				return fmt.Sprintf("%s has messages of %s, incarnation %d, up to %d, and not up to %d", m.id, o.id,
+					o.origin.Incarnation, p.last(), most)
 			}
 		}
 	}

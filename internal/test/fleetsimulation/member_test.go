@@ -69,7 +69,10 @@ func (m *member) enter() {
 		return
 	}
 	delegates := m.zone.delegates()
-	if delegates[0] == m && !slices.ContainsFunc(delegates, func(d *member) bool { return d != m && d.machine.Ready() && !d.dead }) {
+	if delegates[0] == m && !slices.ContainsFunc(delegates, func(d *member) bool {
+		return d != m && d.machine.Ready() &&
+			!d.dead
+	}) {
 		m.step(m.machine.Begin)
 		m.isReady()
 		return

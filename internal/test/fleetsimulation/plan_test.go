@@ -31,10 +31,13 @@ type plan struct {
 
 func drawPlan(rng *rand.Rand) plan {
 	p := plan{
-		zones: 2 + rng.IntN(3), members: 1 + rng.IntN(4), keepBytes: 4096 << rng.IntN(5), messages: 20 + rng.IntN(100), size: 1 << rng.IntN(9),
-		near: relay.Time(rng.Int64N(int64(5 * millisecond))), far: relay.Time(rng.Int64N(int64(80 * millisecond))), perByte: relay.Time(rng.IntN(2000)),
-		pace: relay.Time(rng.Int64N(int64(200 * microsecond))), patience: 30 * second, trouble: relay.Time(1+rng.Int64N(40)) * second,
-		kills: rng.IntN(5), cuts: rng.IntN(3), stuck: rng.IntN(3),
+		zones: 2 + rng.IntN(3), members: 1 + rng.IntN(4), keepBytes: 4096 << rng.IntN(5), messages: 20 + rng.IntN(100),
+		size: 1 << rng.IntN(9),
+		near: relay.Time(rng.Int64N(int64(5 * millisecond))), far: relay.Time(rng.Int64N(int64(80 * millisecond))),
+		perByte: relay.Time(rng.IntN(2000)),
+		pace:    relay.Time(rng.Int64N(int64(200 * microsecond))), patience: 30 * second,
+		trouble: relay.Time(1+rng.Int64N(40)) * second,
+		kills:   rng.IntN(5), cuts: rng.IntN(3), stuck: rng.IntN(3),
 	}
 	p.slow = p.pace << rng.IntN(8)
 	if rng.IntN(10) == 0 {
@@ -52,15 +55,18 @@ func drawPlan(rng *rand.Rand) plan {
 
 func (p *plan) String() string {
 	return fmt.Sprintf("%d zones of %d, %d messages each of up to %d bytes, logs of %d bytes, windows of %d; %d kills, %d cuts, %d stuck, %d dead zones in %d s, patience %.1f s",
-		p.zones, p.members, p.messages, p.size, p.keepBytes, p.share, p.kills, p.cuts, p.stuck, p.dead, p.trouble/second, float64(p.patience)/1e9)
+		p.zones, p.members, p.messages, p.size, p.keepBytes, p.share, p.kills, p.cuts, p.stuck, p.dead, p.trouble/second,
+		float64(p.patience)/1e9)
 }
 
 // config is that of a machine, as package fleet makes it.
 func (s *Simulation) config(m *member) relay.Config {
 	window := max(s.plan.keepBytes/2, 1024)
 	c := relay.Config{
-		Self: relay.Origin{Zone: m.zone.name, ID: m.id, Incarnation: m.incarnation}, Born: uint64(s.now), KeepBytes: s.plan.keepBytes, MaxOrigins: 1 << 16,
-		Window: window, AckBytes: window / 4, AckDelay: 2 * second, WatermarkDelay: 500 * millisecond, Stall: 5 * second, GapDelay: 500 * millisecond,
+		Self: relay.Origin{Zone: m.zone.name, ID: m.id, Incarnation: m.incarnation}, Born: uint64(s.now),
+		KeepBytes: s.plan.keepBytes, MaxOrigins: 1 << 16,
+		Window: window, AckBytes: window / 4, AckDelay: 2 * second, WatermarkDelay: 500 * millisecond, Stall: 5 * second,
+		GapDelay:     500 * millisecond,
 		ForwardDelay: 5 * millisecond, Patience: s.plan.patience,
 	}
 	for i := range s.plan.told {

@@ -15,8 +15,10 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	}
 	sent := 0
 	for name, o := range map[string]Options{
-		"zones that are cut off are not waited for":                {Configure: func(c *relay.Config) { c.Patience = 0 }},
-		"members never ask for what they miss":                     {Configure: func(c *relay.Config) { c.GapDelay = 1 << 62 }},
+		"zones that are cut off are not waited for": {Configure: func(c *relay.Config) { c.Patience = 0 }},
+		"members never ask for what they miss": {Configure: func(c *relay.Config) {
+			c.GapDelay = 1 << 62
+		}},
 		"nobody takes over from a lead or a gateway that is stuck": {Configure: func(c *relay.Config) { c.Stall = 1 << 50 }},
 		"a message between zones is lost without a word": {Tamper: func(frame []byte) bool {
 			_, n := binary.Uvarint(frame)

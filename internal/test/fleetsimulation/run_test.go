@@ -85,7 +85,10 @@ const (
 
 // Run runs the simulation of a seed.
 func Run(seed uint64, o Options) Result {
-	s := &Simulation{options: o, now: second, rng: rand.New(rand.NewPCG(seed, 0x666c656574)), main: &backbone{}, result: Result{Seed: seed}}
+	s := &Simulation{
+		options: o, now: second, rng: rand.New(rand.NewPCG(seed, 0x666c656574)), main: &backbone{},
+		result: Result{Seed: seed},
+	}
 	s.checker.sim = s
 	s.plan = drawPlan(s.rng)
 	s.begin()

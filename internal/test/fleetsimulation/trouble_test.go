@@ -24,7 +24,8 @@ func (s *Simulation) planTrouble() {
 func (s *Simulation) killOne() {
 	z := s.zones[s.rng.IntN(len(s.zones))]
 	alive := z.alive()
-	if z.busy || len(alive) <= len(z.view)/2+1 || s.calm || slices.ContainsFunc(alive, func(m *member) bool { return m.ready == 0 }) {
+	if z.busy || len(alive) <= len(z.view)/2+1 || s.calm ||
+		slices.ContainsFunc(alive, func(m *member) bool { return m.ready == 0 }) {
 		return
 	}
 	victim := alive[s.rng.IntN(len(alive))]

@@ -50,7 +50,10 @@ func (z *zone) start() *member {
 		rank++
 	}
 	z.started++
-	m := &member{sim: z.sim, zone: z, rank: rank, id: fmt.Sprint(z.name, rank), incarnation: z.incarnation, life: z.lives, began: z.sim.now, tick: never, got: make(map[relay.Origin]*progress), arrivals: make(map[*member]relay.Time)}
+	m := &member{
+		sim: z.sim, zone: z, rank: rank, id: fmt.Sprint(z.name, rank), incarnation: z.incarnation, life: z.lives,
+		began: z.sim.now, tick: never, got: make(map[relay.Origin]*progress), arrivals: make(map[*member]relay.Time),
+	}
 	m.pace = z.sim.plan.pace
 	if z.sim.rng.IntN(z.sim.plan.zones*z.sim.plan.members) == 0 {
 		m.pace = z.sim.plan.slow

@@ -65,7 +65,10 @@ func replacement(ctx context.Context, of *pleach.World) (*pleach.World, error) {
 	for _, m := range of.View().Members() {
 		addresses = append(addresses, m.Address)
 	}
-	return pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: of.Rank(), Job: pleach.Job{Respawned: true}})
+	return pleach.NewWorld(ctx, pleach.Config{
+		Group: "job", Addresses: addresses, Rank: of.Rank(),
+		Job: pleach.Job{Respawned: true},
+	})
 }
 
 // A process of a job dies, and then its replacement does. Each is replaced, and owns its
@@ -154,7 +157,8 @@ func TestWorldReplacementComesTooLate(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-	for r, err := range inAll([]*pleach.World{worlds[0], worlds[2]}, func(w *pleach.World) error { return w.Finalize(ctx) }) {
+	for r, err := range inAll([]*pleach.World{worlds[0], worlds[2]},
+		func(w *pleach.World) error { return w.Finalize(ctx) }) {
 		if err != nil {
 			t.Errorf("rank %d: %v", r, err)
 		}
@@ -164,7 +168,10 @@ func TestWorldReplacementComesTooLate(t *testing.T) {
 	for _, m := range worlds[1].View().Members() {
 		addresses = append(addresses, m.Address)
 	}
-	_, err = pleach.NewWorld(ctx, pleach.Config{Group: "job", Addresses: addresses, Rank: 1, Job: pleach.Job{Respawned: true}, Detection: pleach.Detection{StartTimeout: 50 * time.Second}})
+	_, err = pleach.NewWorld(ctx, pleach.Config{
+		Group: "job", Addresses: addresses, Rank: 1,
+		Job: pleach.Job{Respawned: true}, Detection: pleach.Detection{StartTimeout: 50 * time.Second},
+	})
 	if err == nil || !strings.Contains(err.Error(), "all processes of the job are gone") || ctx.Err() != nil {
 		t.Errorf("without a job: %v", err)
 	}

@@ -19,11 +19,14 @@ func TestEchoDeliversOwnBroadcasts(t *testing.T) {
 	defer cancel()
 	var mu sync.Mutex
 	var got []string
-	a, err := pleach.Create(ctx, pleach.Config{Delivery: pleach.Delivery{Echo: true}, OnMessage: func(m pleach.Message, _ error) {
-		mu.Lock()
-		defer mu.Unlock()
-		got = append(got, fmt.Sprintf("%d %q %s %d", m.From, m.Topic, m.Data, m.View))
-	}})
+	a, err := pleach.Create(ctx, pleach.Config{
+		Delivery: pleach.Delivery{Echo: true},
+		OnMessage: func(m pleach.Message, _ error) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, fmt.Sprintf("%d %q %s %d", m.From, m.Topic, m.Data, m.View))
+		},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +82,8 @@ func (noState) Restore(io.Reader) error { return nil }
 func TestStateDeliversOwnBroadcasts(t *testing.T) {
 	const broadcasts = 10
 	got := make(chan string, broadcasts)
-	a, err := pleach.Create(t.Context(), pleach.Config{State: noState{}, OnMessage: func(m pleach.Message, _ error) { got <- string(m.Data) }})
+	a, err := pleach.Create(t.Context(),
+		pleach.Config{State: noState{}, OnMessage: func(m pleach.Message, _ error) { got <- string(m.Data) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,8 @@ func TestFoundersBeginWithOneState(t *testing.T) {
 				}()
 			}
 			for i, state := range states {
-				testutil.Eventually(t, fmt.Sprintf("member %d has state %q", i, c.want), func() bool { return state.get() == c.want },
+				testutil.Eventually(t, fmt.Sprintf("member %d has state %q", i, c.want),
+					func() bool { return state.get() == c.want },
 					func() any { return state.get() })
 			}
 		})

@@ -43,7 +43,9 @@ func joinTCP(t *testing.T, size int) []*pleach.Group {
 }
 
 // joinTCPThrough does so with every transport wrapped.
-func joinTCPThrough(t *testing.T, size int, wrap func(protocol.Rank, transport.Transport) transport.Transport) []*pleach.Group {
+func joinTCPThrough(t *testing.T, size int,
+	wrap func(protocol.Rank, transport.Transport) transport.Transport,
+) []*pleach.Group {
 	t.Helper()
 	listeners := make([]net.Listener, size)
 	addresses := make([]string, size)
@@ -302,17 +304,44 @@ func TestSettingsWithoutEffectAreRefused(t *testing.T) {
 		{"AllowMinority", static, pleach.Config{Addresses: addresses, Static: true, AllowMinority: true}},
 		{"Job", static, pleach.Config{Addresses: addresses, Job: pleach.Job{QuorumTimeout: time.Second}}},
 		{"Job", create, pleach.Config{Job: pleach.Job{Network: collective.Network{Inside: collective.Link{Latency: 1}}}}},
-		{"Job.Network", world, pleach.Config{Addresses: addresses, Job: pleach.Job{Network: collective.Network{Inside: collective.Link{Overhead: -1}}}}},
-		{"Job.Network", world, pleach.Config{Addresses: addresses, Job: pleach.Job{Network: collective.Network{Between: collective.Link{Bandwidth: -1}}}}},
+		{"Job.Network", world, pleach.Config{
+			Addresses: addresses,
+			Job:       pleach.Job{Network: collective.Network{Inside: collective.Link{Overhead: -1}}},
+		}},
+		{"Job.Network", world, pleach.Config{
+			Addresses: addresses,
+			Job:       pleach.Job{Network: collective.Network{Between: collective.Link{Bandwidth: -1}}},
+		}},
 		{"Detection.StartTimeout", join, pleach.Config{Detection: pleach.Detection{StartTimeout: time.Second}}},
-		{"Detection", static, pleach.Config{Addresses: addresses, Static: true, Detection: pleach.Detection{Detectors: []detect.Detector{detect.NewFeed()}}}},
-		{"Detection", static, pleach.Config{Addresses: addresses, Static: true, Detection: pleach.Detection{HeartbeatInterval: time.Second}}},
+		{"Detection", static, pleach.Config{
+			Addresses: addresses, Static: true,
+			Detection: pleach.Detection{Detectors: []detect.Detector{detect.NewFeed()}},
+		}},
+		{"Detection", static, pleach.Config{
+			Addresses: addresses, Static: true,
+			Detection: pleach.Detection{HeartbeatInterval: time.Second},
+		}},
 		{"Detection.HeartbeatInterval", create, pleach.Config{Detection: pleach.Detection{HeartbeatInterval: -1}}},
-		{"Detection", static, pleach.Config{Addresses: addresses, Static: true, Detection: pleach.Detection{SuspicionTimeout: time.Second}}},
-		{"Detection.SuspicionTimeout", create, pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second, SuspicionTimeout: time.Second}}},
-		{"Network.Transport", world, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0)}}},
-		{"Security.TLS", static, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1}, Security: pleach.Security{TLS: &tls.Config{}}}},
-		{"Rank", static, pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1}, Rank: 1}},
+		{"Detection", static, pleach.Config{
+			Addresses: addresses, Static: true,
+			Detection: pleach.Detection{SuspicionTimeout: time.Second},
+		}},
+		{
+			"Detection.SuspicionTimeout", create,
+			pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second, SuspicionTimeout: time.Second}},
+		},
+		{
+			"Network.Transport", world,
+			pleach.Config{Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0)}},
+		},
+		{"Security.TLS", static, pleach.Config{Network: pleach.Network{
+			Transport: mem.NewNetwork(1, mem.Config{}).Member(0),
+			Size:      1,
+		}, Security: pleach.Security{TLS: &tls.Config{}}}},
+		{"Rank", static, pleach.Config{
+			Network: pleach.Network{Transport: mem.NewNetwork(1, mem.Config{}).Member(0), Size: 1},
+			Rank:    1,
+		}},
 		{"OnMessage", inspect, pleach.Config{OnMessage: func(pleach.Message, error) {}}},
 		{"Listen", create, pleach.Config{Listen: "0.0.0.0:0"}},
 		{"Advertise", create, pleach.Config{Listen: "0.0.0.0:0", Advertise: "0.0.0.0:7000"}},

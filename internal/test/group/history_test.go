@@ -78,7 +78,8 @@ func checkOrder(t *testing.T, o *observed, views map[uint64][]int) {
 		}
 		next[a.root] = a.number + 1
 		if members, ok := views[a.view]; ok && !slices.Contains(members, a.root) {
-			t.Errorf("resident %d: message %d of root %d came in view %d, which is of %v", o.who, a.number, a.root, a.view, members)
+			t.Errorf("resident %d: message %d of root %d came in view %d, which is of %v", o.who, a.number, a.root, a.view,
+				members)
 		}
 	}
 }
@@ -88,7 +89,8 @@ func checkOrder(t *testing.T, o *observed, views map[uint64][]int) {
 func checkSameView(t *testing.T, view uint64, a, b *observed) {
 	t.Helper()
 	if x, y := deliveredIn(view, a, b.who), deliveredIn(view, b, a.who); fmt.Sprint(x) != fmt.Sprint(y) {
-		t.Errorf("same-view delivery: in view %d, resident %d has (root, number) %v, and %d has %v", view, a.who, minus(x, y), b.who, minus(y, x))
+		t.Errorf("same-view delivery: in view %d, resident %d has (root, number) %v, and %d has %v", view, a.who, minus(x, y),
+			b.who, minus(y, x))
 	}
 }
 

@@ -103,7 +103,8 @@ func noQuorum(o *observed, all, parted int) error {
 			continue
 		}
 		var reachable, members, view, need int
-		if _, err := fmt.Sscanf(numbers, "%d: %d of %d reachable, %d needed", &view, &reachable, &members, &need); err != nil {
+		if _, err := fmt.Sscanf(numbers, "%d: %d of %d reachable, %d needed", &view, &reachable, &members,
+			&need); err != nil {
 			return fmt.Errorf("%q: %w", text, err)
 		}
 		if need != (all+1)/2 && need != all/2+1 || reachable > all/2 || members != all {
@@ -146,7 +147,8 @@ func TestSilentHost(t *testing.T) {
 		network.Heal(lone)
 		view, back := rs.awaitMembers(reunion, "with the host that is back", everybody, everybody)
 		rs.awaitTalk("with the host that is back", everybody, view)
-		t.Logf("host %d: out of the view after %v, stopped %v later, back %v after the heal, in view %d", lone, gone, stopped, back, view)
+		t.Logf("host %d: out of the view after %v, stopped %v later, back %v after the heal, in view %d", lone, gone, stopped,
+			back, view)
 
 		rs.hush(everybody)
 		checkReturned(t, rs.all[lone])
@@ -197,7 +199,8 @@ func checkNothingFrom(t *testing.T, o *observed, roots []int, parted, healed tim
 	for _, a := range o.have {
 		sent := time.Unix(0, a.sent)
 		if slices.Contains(roots, a.root) && sent.After(parted) && (sent.Before(healed) || a.view <= view) {
-			t.Errorf("resident %d: message %d came in view %d, though its root %d was parted when it was sent", o.who, a.number, a.view, a.root)
+			t.Errorf("resident %d: message %d came in view %d, though its root %d was parted when it was sent", o.who, a.number,
+				a.view, a.root)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func TestOwnAddressAmongTheSeedsIsSkipped(t *testing.T) {
 	own := testutil.FreeAddresses(t, 1)[0]
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	if _, err := pleach.Join(ctx, pleach.Config{Listen: own}, own); !errors.As(err, new(*pleach.JoinError)) || ctx.Err() != nil {
+	if _, err := pleach.Join(ctx, pleach.Config{Listen: own}, own); !errors.As(err, new(*pleach.JoinError)) ||
+		ctx.Err() != nil {
 		t.Errorf("only its own address: %v", err)
 	}
 }
@@ -67,7 +68,8 @@ func TestCandidateThatCannotBeDialedIsRefused(t *testing.T) {
 			request = wire.AppendBytes(request, []byte(text))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
-		reply, err := tcp.Request(ctx, tcp.Config{Group: "web"}, address, wire.AppendUint8(wire.AppendUint16(wire.AppendUint64(request, 1), wire.Newest()), 0))
+		reply, err := tcp.Request(ctx, tcp.Config{Group: "web"}, address,
+			wire.AppendUint8(wire.AppendUint16(wire.AppendUint64(request, 1), wire.Newest()), 0))
 		cancel()
 		if err != nil || len(reply) == 0 || reply[0] != 0 || !strings.Contains(string(reply), "cannot dial") {
 			t.Errorf("%q: %q, %v", advertised, reply, err)
@@ -94,7 +96,11 @@ func TestPermanentErrorsOfJoin(t *testing.T) {
 		seed   string
 		is     func(error) bool
 	}{
-		"no port":       {pleach.Config{Group: "web", Listen: plain}, plain, func(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }},
+		"no port": {
+			pleach.Config{Group: "web", Listen: plain},
+			plain,
+			func(err error) bool { return errors.Is(err, syscall.EADDRINUSE) },
+		},
 		"another group": {pleach.Config{Group: "mail"}, plain, func(err error) bool { return errors.Is(err, tcp.ErrHello) }},
 		"another authority": {
 			pleach.Config{Group: "web", Security: pleach.Security{TLS: credentials(testutil.NewCA(t).Issue(t))}},
@@ -106,8 +112,18 @@ func TestPermanentErrorsOfJoin(t *testing.T) {
 			secure,
 			func(err error) bool { return strings.Contains(err.Error(), "remote error: tls") },
 		},
-		"no authority":        {pleach.Config{Group: "web", Security: pleach.Security{TLS: &tls.Config{Certificates: credentials(ca.Issue(t)).Certificates}}}, secure, func(error) bool { return true }},
-		"no port in the seed": {pleach.Config{Group: "web"}, "127.0.0.1", func(err error) bool { return errors.As(err, new(*net.AddrError)) }},
+		"no authority": {
+			pleach.Config{
+				Group:    "web",
+				Security: pleach.Security{TLS: &tls.Config{Certificates: credentials(ca.Issue(t)).Certificates}},
+			},
+			secure,
+			func(error) bool { return true },
+		},
+		"no port in the seed": {
+			pleach.Config{Group: "web"},
+			"127.0.0.1", func(err error) bool { return errors.As(err, new(*net.AddrError)) },
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
@@ -137,7 +153,8 @@ func TestRetriesOfJoinAreLoggedOnce(t *testing.T) {
 	defer cancel()
 	_, err := pleach.Join(ctx, pleach.Config{Logger: log.Logger()}, seed)
 	var failed *pleach.JoinError
-	if !errors.As(err, &failed) || failed.Permanent || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, syscall.ECONNREFUSED) {
+	if !errors.As(err, &failed) || failed.Permanent || !errors.Is(err, context.DeadlineExceeded) ||
+		!errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("nobody listens: %v", err)
 	}
 	if lines := log.Lines("retried", seed, "refused"); len(lines) != 1 {
@@ -163,10 +180,14 @@ func TestOwnCertificateIsChecked(t *testing.T) {
 			return pleach.Create(ctx, pleach.Config{Listen: address, Security: pleach.Security{TLS: config}})
 		},
 		"Join": func(ctx context.Context) (*pleach.Group, error) {
-			return pleach.Join(ctx, pleach.Config{Listen: "0.0.0.0:0", Advertise: address, Security: pleach.Security{TLS: config}}, "127.0.0.1:1")
+			return pleach.Join(ctx, pleach.Config{
+				Listen: "0.0.0.0:0", Advertise: address,
+				Security: pleach.Security{TLS: config},
+			}, "127.0.0.1:1")
 		},
 		"no certificate": func(ctx context.Context) (*pleach.Group, error) {
-			return pleach.Create(ctx, pleach.Config{Listen: address, Security: pleach.Security{TLS: &tls.Config{RootCAs: config.RootCAs}}})
+			return pleach.Create(ctx,
+				pleach.Config{Listen: address, Security: pleach.Security{TLS: &tls.Config{RootCAs: config.RootCAs}}})
 		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -242,7 +263,10 @@ func TestTriesAgainWhenDataDirHasRoom(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	if g, err := pleach.Create(t.Context(), pleach.Config{Recovery: pleach.Recovery{DataDir: dir}, Logger: slog.New(full)}); err == nil {
+	if g, err := pleach.Create(t.Context(), pleach.Config{
+		Recovery: pleach.Recovery{DataDir: dir},
+		Logger:   slog.New(full),
+	}); err == nil {
 		_ = g.Abort()
 		t.Fatal("a member that could not save its vote")
 	}
@@ -269,7 +293,10 @@ func TestSettingErrorHasItsCause(t *testing.T) {
 		config pleach.Config
 		cause  error
 	}{
-		"Recovery.DataDir":    {pleach.Config{Recovery: pleach.Recovery{DataDir: filepath.Join(file, "dir")}}, syscall.ENOTDIR},
+		"Recovery.DataDir": {
+			pleach.Config{Recovery: pleach.Recovery{DataDir: filepath.Join(file, "dir")}},
+			syscall.ENOTDIR,
+		},
 		"Security.SecretFile": {pleach.Config{Security: pleach.Security{SecretFile: file + "-absent"}}, fs.ErrNotExist},
 	} {
 		g, err := pleach.Create(t.Context(), c.config)

@@ -68,7 +68,10 @@ func TestLastCloses(t *testing.T) {
 // Case 69: Close and Abort return in time even if Config.OnMessage does not, and the error names
 // it. The others see that this process has left, or a crash.
 func TestCloseWhileHandlerBlocks(t *testing.T) {
-	for name, end := range map[string]func(*pleach.Group) error{"Close": (*pleach.Group).Close, "Abort": (*pleach.Group).Abort} {
+	for name, end := range map[string]func(*pleach.Group) error{
+		"Close": (*pleach.Group).Close,
+		"Abort": (*pleach.Group).Abort,
+	} {
 		t.Run(name, func(t *testing.T) {
 			first, err := pleach.Create(t.Context(), pleach.Config{})
 			if err != nil {

@@ -80,7 +80,10 @@ func runMember(config string) error {
 // join joins as any program does, unless faults are asked for.
 func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	if c.Faults == "" && c.Resets == 0 {
-		return pleach.Start(ctx, pleach.Config{Static: c.Static, Detection: pleach.Detection{SuspicionTimeout: c.suspicionTimeout()}, Limits: pleach.Limits{KeepBytes: c.KeepBytes}})
+		return pleach.Start(ctx, pleach.Config{
+			Static:    c.Static,
+			Detection: pleach.Detection{SuspicionTimeout: c.suspicionTimeout()}, Limits: pleach.Limits{KeepBytes: c.KeepBytes},
+		})
 	}
 	place, err := bootstrap.Detect(os.Getenv)
 	if err != nil {
@@ -98,7 +101,10 @@ func (c *memberConfig) join(ctx context.Context) (*pleach.Group, error) {
 	if c.Resets > 0 {
 		go resetting.reset(ctx, rand.New(rand.NewPCG(c.Seed, uint64(place.Rank))), c.Resets)
 	}
-	inner, err := tcp.New(tcp.Config{Group: place.Group, Rank: place.Rank, Addresses: place.Addresses, Listener: resetting, Open: true})
+	inner, err := tcp.New(tcp.Config{
+		Group: place.Group, Rank: place.Rank, Addresses: place.Addresses, Listener: resetting,
+		Open: true,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,10 @@ func TestOnView(t *testing.T) {
 	defer cancel()
 	config := func() (pleach.Config, *counted) {
 		c := &counted{streams: make(map[string][]string)}
-		return pleach.Config{Listen: "127.0.0.1:0", OnMessage: c.take, Delivery: pleach.Delivery{Echo: true}, OnView: c.begin}, c
+		return pleach.Config{
+			Listen: "127.0.0.1:0", OnMessage: c.take, Delivery: pleach.Delivery{Echo: true},
+			OnView: c.begin,
+		}, c
 	}
 	first, a := config()
 	g, err := pleach.Create(ctx, first)
@@ -121,7 +124,8 @@ func TestOnView(t *testing.T) {
 
 // OnView without OnMessage is refused.
 func TestOnViewNeedsOnMessage(t *testing.T) {
-	if _, err := pleach.Create(t.Context(), pleach.Config{Listen: "127.0.0.1:0", OnView: func(pleach.View) {}}); err == nil {
+	if _, err := pleach.Create(t.Context(), pleach.Config{Listen: "127.0.0.1:0", OnView: func(pleach.View) {}}); err ==
+		nil {
 		t.Error("no error")
 	}
 }

@@ -51,7 +51,10 @@ func TestProcessedFollowsThePrograms(t *testing.T) {
 			}
 		}()
 	}
-	for name, topic := range map[string]string{"OnMessage": "", "OnMessage, topic": "news", "Messages": "", "subscriptions": "news"} {
+	for name, topic := range map[string]string{
+		"OnMessage": "", "OnMessage, topic": "news", "Messages": "",
+		"subscriptions": "news",
+	} {
 		t.Run(name, func(t *testing.T) {
 			programs := []*stepped{{let: make(chan struct{}, messages)}}
 			groups := joinWhole(t, 3, func(c *pleach.Config) {
@@ -236,7 +239,8 @@ func TestStuckProgramShows(t *testing.T) {
 	})
 	await := func(what string, is func(s []pleach.StuckConsumer) bool) {
 		t.Helper()
-		testutil.Eventually(t, what, func() bool { return is(groups[1].Status().Stuck) }, func() any { return groups[1].Status().Stuck })
+		testutil.Eventually(t, what, func() bool { return is(groups[1].Status().Stuck) },
+			func() any { return groups[1].Status().Stuck })
 	}
 	for range 2 {
 		if err := groups[0].Broadcast(t.Context(), []byte("x")); err != nil {
@@ -263,7 +267,8 @@ func TestFreshWithin(t *testing.T) {
 	})
 	await := func(what string, g *pleach.Group, d time.Duration, want bool) {
 		t.Helper()
-		testutil.Eventually(t, fmt.Sprintf("%s: current within %v: %t", what, d, want), func() bool { return g.FreshWithin(d) == want })
+		testutil.Eventually(t, fmt.Sprintf("%s: current within %v: %t", what, d, want),
+			func() bool { return g.FreshWithin(d) == want })
 	}
 	if groups[1].FreshWithin(time.Hour) {
 		t.Error("current before it has asked anybody")

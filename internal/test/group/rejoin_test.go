@@ -120,11 +120,12 @@ func (f *failures) Handle(_ context.Context, r slog.Record) error {
 func TestComesBackWhenItsDataDirDoes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	failed := &failures{Handler: slog.DiscardHandler}
-	sender, slow, _ := outpacedAs(t, pleach.Config{Recovery: pleach.Recovery{DataDir: dir}, Logger: slog.New(failed)}, func(*pleach.Group) {
-		if err := errors.Join(os.Rename(dir, dir+".away"), os.WriteFile(dir, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	})
+	sender, slow, _ := outpacedAs(t, pleach.Config{Recovery: pleach.Recovery{DataDir: dir}, Logger: slog.New(failed)},
+		func(*pleach.Group) {
+			if err := errors.Join(os.Rename(dir, dir+".away"), os.WriteFile(dir, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		})
 	go func() {
 		for range slow.Messages(t.Context()) {
 		}

@@ -47,8 +47,9 @@ type residentConfig struct {
 // begin makes the process a member.
 func (c *residentConfig) begin(ctx context.Context) (*pleach.Group, error) {
 	config := pleach.Config{
-		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Listen: c.Listen, Detection: pleach.Detection{SuspicionTimeout: c.SuspicionTimeout},
-		Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+		Group: "residents", Addresses: c.Addresses, Rank: c.Rank, Listen: c.Listen,
+		Detection: pleach.Detection{SuspicionTimeout: c.SuspicionTimeout},
+		Logger:    slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	}
 	switch {
 	case c.Create:

@@ -62,7 +62,9 @@ type arrival struct {
 }
 
 // startResidents starts them; they wait for the word to join.
-func startResidents(t *testing.T, n int, command func(who int) *exec.Cmd, config func(who int) residentConfig) *residents {
+func startResidents(t *testing.T, n int, command func(who int) *exec.Cmd,
+	config func(who int) residentConfig,
+) *residents {
 	t.Helper()
 	rs := &residents{t: t}
 	for who := range n {
@@ -228,7 +230,9 @@ func (rs *residents) signal(who int, s syscall.Signal) {
 
 // await waits until nothing is missing any more for some residents, and returns
 // how long that took.
-func (rs *residents) await(patience time.Duration, what string, some []int, missing func(*observed) string) time.Duration {
+func (rs *residents) await(patience time.Duration, what string, some []int,
+	missing func(*observed) string,
+) time.Duration {
 	rs.t.Helper()
 	start, lacking := time.Now(), ""
 	complete := testutil.Within(patience, func() bool {
@@ -259,7 +263,9 @@ func (rs *residents) alive(who int) {
 }
 
 // awaitMembers waits until some residents are in one view of just these members.
-func (rs *residents) awaitMembers(patience time.Duration, what string, some, members []int) (view uint64, took time.Duration) {
+func (rs *residents) awaitMembers(patience time.Duration, what string,
+	some, members []int,
+) (view uint64, took time.Duration) {
 	rs.t.Helper()
 	took = rs.await(patience, what, some, func(o *observed) string {
 		v, first := o.now(), rs.all[some[0]].now()
@@ -339,5 +345,6 @@ func (o *observed) lives() int {
 func (o *observed) has(root, number int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return root == o.who || slices.ContainsFunc(o.have, func(a arrival) bool { return a.root == root && a.number == number })
+	return root == o.who ||
+		slices.ContainsFunc(o.have, func(a arrival) bool { return a.root == root && a.number == number })
 }

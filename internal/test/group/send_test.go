@@ -224,14 +224,17 @@ func TestRequest(t *testing.T) {
 	}
 	all.Wait()
 	var failed *pleach.RequestError
-	if _, err := groups[0].Request(t.Context(), pleach.Member{Rank: 1}, "fail", nil); !errors.As(err, &failed) || failed.Rank != 1 || failed.Err.Error() != "broken" {
+	if _, err := groups[0].Request(t.Context(), pleach.Member{Rank: 1}, "fail", nil); !errors.As(err, &failed) ||
+		failed.Rank != 1 || failed.Err.Error() != "broken" {
 		t.Errorf("%v", err)
 	}
-	if _, err := groups[0].Request(t.Context(), pleach.Member{Rank: 1}, "none", nil); !errors.Is(err, pleach.ErrNoHandler) {
+	if _, err := groups[0].Request(t.Context(), pleach.Member{Rank: 1}, "none", nil); !errors.Is(err,
+		pleach.ErrNoHandler) {
 		t.Errorf("%v", err)
 	}
 	groups[1].Handle("echo", nil)
-	if _, err := groups[0].Request(t.Context(), pleach.Member{Rank: 1}, "echo", nil); !errors.Is(err, pleach.ErrNoHandler) {
+	if _, err := groups[0].Request(t.Context(), pleach.Member{Rank: 1}, "echo", nil); !errors.Is(err,
+		pleach.ErrNoHandler) {
 		t.Errorf("%v", err)
 	}
 }

@@ -39,10 +39,27 @@ func TestJoinComparesSettings(t *testing.T) {
 		{pleach.Config{}, pleach.Config{AllowMinority: true}, "AllowMinority", "true", "false"},
 		{pleach.Config{}, pleach.Config{Limits: pleach.Limits{Overflow: pleach.Drop}}, "Limits.Overflow", "Drop", "Block"},
 		{pleach.Config{}, pleach.Config{State: emptyState{}}, "State", "set", "not set"},
-		{pleach.Config{}, pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second}}, "Detection.HeartbeatInterval", "1s", "with a SuspicionTimeout of 1.5s"},
-		{pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second}}, pleach.Config{}, "Detection.SuspicionTimeout", "1.5s", "with a HeartbeatInterval of 1s"},
-		{pleach.Config{}, pleach.Config{Limits: pleach.Limits{MaxMessage: 1 << 20}}, "Limits.MaxMessage", "1048576", "1073741824, which the group uses,"},
-		{pleach.Config{Agree: map[string]string{"format": "1", "mine": "x"}}, pleach.Config{Agree: map[string]string{"format": "2"}}, "Agree.format", "2", "1"},
+		{
+			pleach.Config{},
+			pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second}},
+			"Detection.HeartbeatInterval", "1s", "with a SuspicionTimeout of 1.5s",
+		},
+		{
+			pleach.Config{Detection: pleach.Detection{HeartbeatInterval: time.Second}},
+			pleach.Config{},
+			"Detection.SuspicionTimeout", "1.5s", "with a HeartbeatInterval of 1s",
+		},
+		{
+			pleach.Config{},
+			pleach.Config{Limits: pleach.Limits{MaxMessage: 1 << 20}},
+			"Limits.MaxMessage", "1048576",
+			"1073741824, which the group uses,",
+		},
+		{
+			pleach.Config{Agree: map[string]string{"format": "1", "mine": "x"}},
+			pleach.Config{Agree: map[string]string{"format": "2"}},
+			"Agree.format", "2", "1",
+		},
 	} {
 		t.Run(c.setting, func(t *testing.T) {
 			g, err := pleach.Create(ctx, c.member)
@@ -56,7 +73,8 @@ func TestJoinComparesSettings(t *testing.T) {
 			if !errors.As(err, &differ) || !errors.Is(err, pleach.ErrRefused) || !errors.As(err, &failed) || !failed.Permanent {
 				t.Fatalf("joined %v, error %v", h, err)
 			}
-			if differ.Setting != c.setting || differ.Ours != c.ours || differ.Theirs != c.theirs || differ.Member != g.Self().Address {
+			if differ.Setting != c.setting || differ.Ours != c.ours || differ.Theirs != c.theirs ||
+				differ.Member != g.Self().Address {
 				t.Errorf("%+v", differ)
 			}
 			if g.Size() != 1 {
@@ -70,7 +88,8 @@ func TestJoinComparesSettings(t *testing.T) {
 // receive, and more as soon as the last member that can receive less is gone.
 func TestRollingRaiseOfMaxMessage(t *testing.T) {
 	ctx := within(t, 30*time.Second)
-	low, high := pleach.Config{ID: "low", Limits: pleach.Limits{MaxMessage: 1 << 20}}, pleach.Config{ID: "high", Limits: pleach.Limits{MaxMessage: 4 << 20}}
+	low, high := pleach.Config{ID: "low", Limits: pleach.Limits{MaxMessage: 1 << 20}},
+		pleach.Config{ID: "high", Limits: pleach.Limits{MaxMessage: 4 << 20}}
 	a, err := pleach.Create(ctx, low)
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +109,10 @@ func TestRollingRaiseOfMaxMessage(t *testing.T) {
 	data := make([]byte, 2<<20)
 	var long *pleach.MessageSizeError
 	for _, g := range []*pleach.Group{b, c} {
-		for name, err := range map[string]error{"broadcast": g.Broadcast(ctx, data), "send": g.Send(ctx, pleach.Member{Rank: 0}, data)} {
+		for name, err := range map[string]error{
+			"broadcast": g.Broadcast(ctx, data),
+			"send":      g.Send(ctx, pleach.Member{Rank: 0}, data),
+		} {
 			if !errors.As(err, &long) || long.ID != "low" || long.Max != 1<<20 || long.Size != 2<<20 || long.From != -1 {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -159,7 +181,10 @@ func TestFoundersCompareSettings(t *testing.T) {
 	for i, most := range []int{1 << 20, 2 << 20} {
 		running.Go(func() {
 			var g *pleach.Group
-			g, errs[i] = pleach.Join(ctx, pleach.Config{Expect: 2, Listen: addresses[i], Limits: pleach.Limits{MaxMessage: most}}, addresses...)
+			g, errs[i] = pleach.Join(ctx, pleach.Config{
+				Expect: 2, Listen: addresses[i],
+				Limits: pleach.Limits{MaxMessage: most},
+			}, addresses...)
 			if g != nil {
 				t.Error("a group has begun")
 				_ = g.Abort()

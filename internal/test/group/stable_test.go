@@ -33,7 +33,8 @@ func TestStable(t *testing.T) {
 		t.Fatal(err)
 	}
 	receipt, err = groups[0].WaitStable(ctx)
-	if err != nil || slices.ContainsFunc(receipt.Members, func(m pleach.Member) bool { return m.Rank == 4 }) || len(receipt.Members) != 8 {
+	if err != nil || slices.ContainsFunc(receipt.Members, func(m pleach.Member) bool { return m.Rank == 4 }) ||
+		len(receipt.Members) != 8 {
 		t.Fatalf("receipt %+v, %v", receipt, err)
 	}
 }
@@ -50,7 +51,8 @@ func TestStableSaysWhoIsSilent(t *testing.T) {
 	}
 	_, err := groups[0].WaitStable(ctx)
 	var unstable *pleach.UnstableError
-	if !errors.As(err, &unstable) || !slices.Equal(unstable.Unanswered, []int{2}) || !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.As(err, &unstable) || !slices.Equal(unstable.Unanswered, []int{2}) ||
+		!errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }

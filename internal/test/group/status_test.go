@@ -43,7 +43,8 @@ func TestLogOfViews(t *testing.T) {
 	_ = second.Abort()
 	log.Await(t, "msg=suspected", "rank=0", "peer=1", "id=b")
 	log.Await(t, "msg=view", "number=3", "joined=[]", "left=[b]")
-	log.Await(t, `msg="member gone"`, "rank=0", "view=3", "peer=1", "id=b", "cause=suspected", "by=0", "its process is gone")
+	log.Await(t, `msg="member gone"`, "rank=0", "view=3", "peer=1", "id=b", "cause=suspected", "by=0",
+		"its process is gone")
 	third := member(t)(pleach.Join(t.Context(), pleach.Config{ID: "c", Group: "web"}, first.View().Leader().Address))
 	if err := third.Leave(t.Context()); err != nil {
 		t.Fatal(err)
@@ -68,14 +69,18 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)}}
+		c := pleach.Config{
+			Addresses: addresses, Rank: r,
+			Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)},
+		}
 		if r == 0 {
 			c.Logger, c.Detection.Detectors = log.Logger(), []detect.Detector{feed}
 		}
 		groups[r] = start(t, c)
 	}
 	meet(t, groups)
-	if s := groups[0].Status(); s.View != 1 || s.Members != size || s.Quorum != (pleach.Quorum{Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 || s.LastError != "" {
+	if s := groups[0].Status(); s.View != 1 || s.Members != size ||
+		s.Quorum != (pleach.Quorum{Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 || s.LastError != "" {
 		t.Errorf("%+v", s)
 	}
 	parted, err := fault.Parse("partition 0 | 1 2 3 4")
@@ -95,7 +100,8 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	for i, x := range s.Suspects {
-		if x.Rank != i+1 || x.ID != addresses[x.Rank] || x.Since.Before(before) || !strings.Contains(x.Cause, cause.Error()) || !slices.Equal(x.By, []int{0}) {
+		if x.Rank != i+1 || x.ID != addresses[x.Rank] || x.Since.Before(before) ||
+			!strings.Contains(x.Cause, cause.Error()) || !slices.Equal(x.By, []int{0}) {
 			t.Errorf("%+v", x)
 		}
 	}
@@ -197,10 +203,12 @@ func TestStatusOfPeersAndHistory(t *testing.T) {
 	if s.Group != "web" || s.ID != "b" || s.Rank != 1 || s.Time.IsZero() || s.Ended != "" {
 		t.Errorf("%+v", s)
 	}
-	if p.ID != "a" || !p.Connected || p.LastHeard.IsZero() || p.LastHeard.After(s.Time) || p.FramesReceived == 0 || p.BytesSent == 0 || p.UnreadBytes == 0 {
+	if p.ID != "a" || !p.Connected || p.LastHeard.IsZero() || p.LastHeard.After(s.Time) || p.FramesReceived == 0 ||
+		p.BytesSent == 0 || p.UnreadBytes == 0 {
 		t.Errorf("%+v", p)
 	}
-	if st := s.Stats; st.Delivered != 1 || st.DeliveredBytes != 5 || st.FramesReceived < p.FramesReceived || st.Views != 2 {
+	if st := s.Stats; st.Delivered != 1 || st.DeliveredBytes != 5 || st.FramesReceived < p.FramesReceived ||
+		st.Views != 2 {
 		t.Errorf("%+v", st)
 	}
 	var history []string
@@ -212,7 +220,8 @@ func TestStatusOfPeersAndHistory(t *testing.T) {
 	}
 	text, err := json.Marshal(s)
 	var back pleach.Status
-	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil || fmt.Sprint(back.History[1].Changes) != "[c: joined]" || back.Peers[0].FramesSent != p.FramesSent {
+	if err = errors.Join(err, json.Unmarshal(text, &back)); err != nil ||
+		fmt.Sprint(back.History[1].Changes) != "[c: joined]" || back.Peers[0].FramesSent != p.FramesSent {
 		t.Errorf("%v: %s", err, text)
 	}
 	if upper := regexp.MustCompile(`"[^"]*[A-Z][^"]*":`).FindAll(text, -1); upper != nil {
@@ -229,7 +238,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		}
 	}
 	s := g.Status()
-	if last := s.History[len(s.History)-1]; len(s.History) != 64 || last.Number != 71 || len(last.Changes) != 1 || last.Changes[0].Cause != pleach.CauseChanged {
+	if last := s.History[len(s.History)-1]; len(s.History) != 64 || last.Number != 71 || len(last.Changes) != 1 ||
+		last.Changes[0].Cause != pleach.CauseChanged {
 		t.Errorf("%d views, the last %+v", len(s.History), last)
 	}
 }

@@ -55,7 +55,8 @@ func TestTopics(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	news, again, prices := subscribe(t, groups[1], "news"), subscribe(t, groups[1], "news"), subscribe(t, groups[1], "prices £")
+	news, again, prices := subscribe(t, groups[1], "news"), subscribe(t, groups[1], "news"),
+		subscribe(t, groups[1], "prices £")
 	handlerNews := subscribe(t, groups[2], "news")
 	want := map[string][]string{}
 	var all []string
@@ -83,7 +84,10 @@ func TestTopics(t *testing.T) {
 			t.Errorf("%s: %d messages %v, want %d: %v", what, len(got), got, len(want), want)
 		}
 	}
-	for what, topic := range map[string]*pleach.Subscription{"the first": news, "the second": again, "another": prices, "beside a handler": handlerNews} {
+	for what, topic := range map[string]*pleach.Subscription{
+		"the first": news, "the second": again, "another": prices,
+		"beside a handler": handlerNews,
+	} {
 		compare(what, labels(topic.Messages(ctx), len(want[topic.Topic()])), want[topic.Topic()])
 	}
 	compare("no topic", labels(groups[1].Messages(ctx), len(want[""])), want[""])

@@ -20,7 +20,10 @@ import (
 // writeCredentials replaces the files of a member, as an agent that renews certificates does.
 func writeCredentials(t *testing.T, dir string, c testutil.Credentials, authorities ...[]byte) {
 	t.Helper()
-	for name, data := range map[string][]byte{"cert.pem": c.Cert, "key.pem": c.Key, "ca.pem": slices.Concat(authorities...)} {
+	for name, data := range map[string][]byte{
+		"cert.pem": c.Cert, "key.pem": c.Key,
+		"ca.pem": slices.Concat(authorities...),
+	} {
 		if data == nil {
 			continue
 		}
@@ -83,7 +86,8 @@ func TestCertificatesRotate(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		g, err := pleach.Join(ctx, pleach.Config{Group: groupName, Security: pleach.Security{TLS: config}}, groups[0].Self().Address)
+		g, err := pleach.Join(ctx, pleach.Config{Group: groupName, Security: pleach.Security{TLS: config}},
+			groups[0].Self().Address)
 		if err == nil {
 			err = g.Close()
 			awaitSize(t, groups, 3)
@@ -120,7 +124,10 @@ func TestCertificatesRotate(t *testing.T) {
 		t.Errorf("view %d, %v", groups[0].View().Number, groups[2].Err())
 	}
 	expired := &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(-time.Minute)}
-	for name, c := range map[string]testutil.Credentials{"old authority": old.Issue(t), "expired": next.IssueNames(t, expired)} {
+	for name, c := range map[string]testutil.Credentials{
+		"old authority": old.Issue(t),
+		"expired":       next.IssueNames(t, expired),
+	} {
 		err := joins(c, oldCA, nextCA)
 		var join *pleach.JoinError
 		if !errors.As(err, &join) || !join.Permanent || !strings.Contains(err.Error(), "tls: ") {

@@ -26,7 +26,11 @@ func startTraced(t *testing.T, size int) ([]*pleach.Group, *fault.Network) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		groups[r] = start(t, pleach.Config{Addresses: addresses, Rank: r, Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)}, Detection: pleach.Detection{SuspicionTimeout: -1}})
+		groups[r] = start(t, pleach.Config{
+			Addresses: addresses, Rank: r,
+			Network:   pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)},
+			Detection: pleach.Detection{SuspicionTimeout: -1},
+		})
 	}
 	meet(t, groups)
 	return groups, bad
@@ -114,7 +118,8 @@ func TestTraceWithoutAnswer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		trace, err = groups[0].BroadcastTraced(ctx, "", []byte("to all"))
 		cancel()
-		if errors.Is(err, context.DeadlineExceeded) && trace != nil && fmt.Sprint(trace.Missing) == "[3]" && len(trace.Arrivals) == 2 {
+		if errors.Is(err, context.DeadlineExceeded) && trace != nil && fmt.Sprint(trace.Missing) == "[3]" &&
+			len(trace.Arrivals) == 2 {
 			return
 		}
 	}

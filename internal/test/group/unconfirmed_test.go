@@ -94,9 +94,10 @@ func TestReceiptAfterAutomaticRejoin(t *testing.T) {
 	}
 	_, err := slow.WaitStable(t.Context())
 	var e *pleach.UnconfirmedError
-	if !errors.As(err, &e) || !slices.EqualFunc(e.Memberships, []error{pleach.ErrTooSlow}, func(m pleach.Unconfirmed, cause error) bool {
-		return m.First == 1 && m.Last == 3 && errors.Is(m.Err, cause)
-	}) {
+	if !errors.As(err, &e) || !slices.EqualFunc(e.Memberships, []error{pleach.ErrTooSlow},
+		func(m pleach.Unconfirmed, cause error) bool {
+			return m.First == 1 && m.Last == 3 && errors.Is(m.Err, cause)
+		}) {
 		t.Errorf("receipt after a membership with three broadcasts: %v", err)
 	}
 }

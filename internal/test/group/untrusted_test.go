@@ -196,7 +196,10 @@ func TestInsiderInjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := start(t, pleach.Config{Group: groupName, Addresses: addresses, Security: pleach.Security{TLS: config}, Static: true})
+	target := start(t, pleach.Config{
+		Group: groupName, Addresses: addresses, Security: pleach.Security{TLS: config},
+		Static: true,
+	})
 	insider := attack{
 		Kind: "certificate", Group: groupName, Size: attackedSize, Papers: ca.Issue(t),
 		Target: addresses[0], Attempts: 1, Parallel: 1,

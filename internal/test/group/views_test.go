@@ -121,7 +121,8 @@ func TestMinorityStopsAndRejoins(t *testing.T) {
 		feeds[r] = detect.NewFeed()
 		groups[r] = start(t, pleach.Config{
 			Group: "parted", Addresses: addresses, Rank: r,
-			Network: pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)}, Detection: pleach.Detection{Detectors: []detect.Detector{feeds[r]}},
+			Network:   pleach.Network{Transport: bad.Wrap(protocol.Rank(r), inner)},
+			Detection: pleach.Detection{Detectors: []detect.Detector{feeds[r]}},
 		})
 	}
 	meet(t, groups)
@@ -187,7 +188,10 @@ func TestFoundJoinLeave(t *testing.T) {
 	seed := founder.View().Leader().Address
 	groups := []*pleach.Group{founder}
 	for i := range 4 {
-		g := member(t)(pleach.Join(t.Context(), pleach.Config{Group: "grows", ID: fmt.Sprint("member ", i+1), FailureDomain: fmt.Sprint(i % 2)}, seed))
+		g := member(t)(pleach.Join(t.Context(), pleach.Config{
+			Group: "grows", ID: fmt.Sprint("member ", i+1),
+			FailureDomain: fmt.Sprint(i % 2),
+		}, seed))
 		if g.Rank() != i+1 {
 			t.Errorf("joiner %d has rank %d", i+1, g.Rank())
 		}
@@ -209,7 +213,8 @@ func TestFoundJoinLeave(t *testing.T) {
 	for _, r := range []int{0, 1, 3, 4} {
 		awaitView(t, groups[r], "without rank 2", without(2))
 	}
-	back := member(t)(pleach.Join(t.Context(), pleach.Config{Group: "grows", ID: "member 2"}, groups[4].View().Leader().Address))
+	back := member(t)(pleach.Join(t.Context(), pleach.Config{Group: "grows", ID: "member 2"},
+		groups[4].View().Leader().Address))
 	if back.Rank() != 2 {
 		t.Errorf("who has come back has rank %d, not 2", back.Rank())
 	}
@@ -217,7 +222,8 @@ func TestFoundJoinLeave(t *testing.T) {
 	for _, g := range groups {
 		awaitView(t, g, "all five again", ofSize(5))
 	}
-	everybody(t, []*pleach.Group{groups[0], groups[1], groups[2], groups[3], groups[4]}, nil, 1, func(int) int { return 8 })
+	everybody(t, []*pleach.Group{groups[0], groups[1], groups[2], groups[3], groups[4]}, nil, 1,
+		func(int) int { return 8 })
 
 	outside, err := pleach.Inspect(ctx, pleach.Config{Group: "grows"}, seed)
 	same := func(a, b pleach.Member) bool {
@@ -225,7 +231,8 @@ func TestFoundJoinLeave(t *testing.T) {
 		a.Nonce = b.Nonce
 		return a == b && !known
 	}
-	if err != nil || outside.View.Number != founder.View().Number || !slices.EqualFunc(outside.View.Members(), founder.View().Members(), same) || outside.Progress != nil {
+	if err != nil || outside.View.Number != founder.View().Number ||
+		!slices.EqualFunc(outside.View.Members(), founder.View().Members(), same) || outside.Progress != nil {
 		t.Errorf("from outside: %+v with %v, %v", outside, outside.View.Members(), err)
 	}
 }

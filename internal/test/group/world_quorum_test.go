@@ -33,7 +33,10 @@ func newWorldOnHosts(t *testing.T, size int, bad *fault.Network, change func(*pl
 	}
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
-		inner, err := tcp.New(tcp.Config{Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r], Open: true})
+		inner, err := tcp.New(tcp.Config{
+			Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r],
+			Open: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +155,10 @@ func TestWorldOfIsolatedProcesses(t *testing.T) {
 		mine := slices.Clone(addresses)
 		mine[1-r] = closedAddress(t, fmt.Sprintf("127.0.0.%d", 2-r)) // where no process is
 		var err error
-		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{Group: "job", Addresses: mine, Rank: r, Detection: pleach.Detection{StartTimeout: 500 * time.Millisecond}})
+		worlds[r], err = pleach.NewWorld(t.Context(), pleach.Config{
+			Group: "job", Addresses: mine, Rank: r,
+			Detection: pleach.Detection{StartTimeout: 500 * time.Millisecond},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +225,8 @@ func TestWorldAllowsAMinority(t *testing.T) {
 	var log testutil.LogBuffer
 	addresses := []string{closedAddress(t, "127.0.0.1"), closedAddress(t, "127.0.0.2")}
 	w, err := pleach.NewWorld(t.Context(), pleach.Config{
-		Group: "job", Addresses: addresses, Detection: pleach.Detection{StartTimeout: 100 * time.Millisecond}, AllowMinority: true, Logger: log.Logger(),
+		Group: "job", Addresses: addresses, Detection: pleach.Detection{StartTimeout: 100 * time.Millisecond},
+		AllowMinority: true, Logger: log.Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,9 @@ import (
 )
 
 // newWorlds makes the processes of a job, all in this one, over loopback.
-func newWorlds(t *testing.T, size int, wrap func(protocol.Rank, transport.Transport) transport.Transport) []*pleach.World {
+func newWorlds(t *testing.T, size int,
+	wrap func(protocol.Rank, transport.Transport) transport.Transport,
+) []*pleach.World {
 	t.Helper()
 	listeners, addresses := make([]net.Listener, size), make([]string, size)
 	for r := range listeners {
@@ -32,7 +34,10 @@ func newWorlds(t *testing.T, size int, wrap func(protocol.Rank, transport.Transp
 	}
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
-		inner, err := tcp.New(tcp.Config{Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r], Open: true})
+		inner, err := tcp.New(tcp.Config{
+			Group: "job", Rank: protocol.Rank(r), Addresses: addresses, Listener: listeners[r],
+			Open: true,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +207,10 @@ func TestWorldCorrected(t *testing.T) {
 
 // Nothing hangs: every call returns by its deadline, whatever the network does.
 func TestWorldCallsObeyTheirDeadlines(t *testing.T) {
-	for _, line := range []string{"drop 100%", "cut 0 3", "partition 0-1 | 2-4", "freeze 2", "kill 1", "at 20ms reset 3", "delay 2s"} {
+	for _, line := range []string{
+		"drop 100%", "cut 0 3", "partition 0-1 | 2-4", "freeze 2", "kill 1", "at 20ms reset 3",
+		"delay 2s",
+	} {
 		t.Run(line, func(t *testing.T) {
 			bad := fault.New(1, fault.Config{})
 			worlds := newWorlds(t, 5, bad.Wrap)

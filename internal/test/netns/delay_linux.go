@@ -61,7 +61,8 @@ func openTAP() (*os.File, string, error) {
 	}
 	copy(request.name[:], "tap%d")
 	request.flags = syscall.IFF_TAP | syscall.IFF_NO_PI
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TUNSETIFF, uintptr(unsafe.Pointer(&request))); errno != 0 {
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TUNSETIFF,
+		uintptr(unsafe.Pointer(&request))); errno != 0 {
 		_ = syscall.Close(fd)
 		return nil, "", errno
 	}

@@ -38,7 +38,8 @@ func New(t testing.TB, n int) *Net {
 		commands = append(commands, "netns add "+name)
 	}
 	net.must(ip("", commands...))
-	net.must(ip(net.name, "link add name lan type bridge", "link set lan up", "link add name part type bridge", "link set part up"))
+	net.must(ip(net.name, "link add name lan type bridge", "link set lan up", "link add name part type bridge",
+		"link set part up"))
 	for host := range n {
 		net.plug(host)
 	}
@@ -115,7 +116,8 @@ func (n *Net) Partition(hosts ...int) {
 // Packets are dropped without an error.
 func (n *Net) Drop(from, to int) {
 	n.t.Helper()
-	n.must(ip(n.host(from), fmt.Sprintf("neighbor replace %s lladdr 02:00:00:00:00:01 nud permanent dev eth0", n.Address(to))))
+	n.must(ip(n.host(from), fmt.Sprintf("neighbor replace %s lladdr 02:00:00:00:00:01 nud permanent dev eth0",
+		n.Address(to))))
 }
 
 // HealAll ends all cuts and the partition.

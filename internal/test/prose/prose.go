@@ -20,7 +20,8 @@ type Rule struct {
 // Rules are counted over README and docs, as grep counts them there, and in all help texts.
 var Rules = []Rule{
 	{"a clause instead of a noun", 25, regexp.MustCompile(`(?i)\bwhat (is|was|has|the)\b`)},
-	{"a calque", 20, regexp.MustCompile(`(?i)\b(goes on|go on|anew|by itself|beside|mend(s|ed)?|(is|are|was) told|to be had)\b`)},
+	{"a calque", 20, regexp.MustCompile(
+		`(?i)\b(goes on|go on|anew|by itself|beside|mend(s|ed)?|(is|are|was) told|to be had)\b`)},
 }
 
 // Find returns the phrases of a text that a rule counts.
@@ -105,7 +106,8 @@ func Help(texts map[string]string, names ...string) (complaints []string) {
 	}
 	for i, r := range Rules {
 		if len(found[i]) > r.Limit {
-			complaints = append(complaints, fmt.Sprintf("%s occurs %d times, more than %d: %s", r.Name, len(found[i]), r.Limit, found[i]))
+			complaints = append(complaints, fmt.Sprintf("%s occurs %d times, more than %d: %s", r.Name, len(found[i]), r.Limit,
+				found[i]))
 		}
 	}
 	return complaints

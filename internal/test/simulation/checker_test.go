@@ -104,7 +104,10 @@ func (c *checker) belongs(p *process, v *membership.View) {
 			c.fail("%v begins another group beside one that goes on", p)
 		}
 	}
-	p.group = &group{views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process), left: make(map[identity]bool)}
+	p.group = &group{
+		views: map[uint64]membership.View{1: *v}, newest: 1, members: make(map[identity]*process),
+		left: make(map[identity]bool),
+	}
 	c.groups = append(c.groups, p.group)
 	c.sim.result.Groups++
 	c.sim.result.Views++
@@ -249,7 +252,8 @@ func (c *checker) receipt(p *process, poll *poll) {
 			continue // it has joined after the poll
 		}
 		if before, whole, ok := q.machine.Stream().Received(root); ok && (before < poll.upTo || !whole) {
-			c.fail("%v has a receipt of view %d for %d segments that names %v, which has %d (whole: %t)", p, v.Number, poll.upTo, q, before, whole)
+			c.fail("%v has a receipt of view %d for %d segments that names %v, which has %d (whole: %t)", p, v.Number, poll.upTo,
+				q, before, whole)
 		}
 		c.receipts = append(c.receipts, receipt{p, q, poll.messages})
 	}
@@ -269,7 +273,8 @@ func (c *checker) processed(p *process, poll *poll) {
 			continue // it has joined later, or gets no messages of its own
 		}
 		if r := q.history.of(p); r.processed < poll.messages && len(q.history.lost) == 0 {
-			c.fail("%v has a receipt that %v has processed %d messages, which has processed %d", p, q, poll.messages, r.processed)
+			c.fail("%v has a receipt that %v has processed %d messages, which has processed %d", p, q, poll.messages,
+				r.processed)
 		}
 	}
 }
@@ -372,7 +377,8 @@ func (c *checker) same(view uint64, members []*process, sender *process) {
 		if first == nil {
 			first, want = p, got
 		} else if got != want {
-			c.fail("in view %d, %v has received messages %d to %d of %v, and %v %d to %d", view, first, want.from, want.to, sender, p, got.from, got.to)
+			c.fail("in view %d, %v has received messages %d to %d of %v, and %v %d to %d", view, first, want.from, want.to,
+				sender, p, got.from, got.to)
 		}
 	}
 }

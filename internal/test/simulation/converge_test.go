@@ -238,13 +238,16 @@ func (s *Simulation) describe() string {
 		}
 		state, _ := p.machine.State()
 		fmt.Fprintf(&b, "\n  %v rank %d on host %d: view %d, %v, paused %t, leaving %t, program idle %t, unreachable %v, unwritten %d, full %t, poll %+v of %d by %v",
-			p, p.self.Rank, p.host.index, p.history.last(), state, p.paused, p.leaving, p.program.idle(), p.machine.Unreachable(), p.machine.Stream().Unwritten(), p.machine.Stream().Full(), p.program.poll, p.machine.Stream().Stable(), p.machine.Stream().Unanswered())
+			p, p.self.Rank, p.host.index, p.history.last(), state, p.paused, p.leaving, p.program.idle(),
+			p.machine.Unreachable(), p.machine.Stream().Unwritten(), p.machine.Stream().Full(), p.program.poll,
+			p.machine.Stream().Stable(), p.machine.Stream().Unanswered())
 		for _, q := range s.belonging() {
 			if q != p && q.state == running && !p.hasAllOf(q) {
 				fmt.Fprintf(&b, "\n    has %d of %d messages of %v", p.history.of(q).next, len(q.program.sent), q)
 			}
 			if q != p && q.state == running && !p.unicast.hasAllOf(&q.unicast) {
-				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id], q.unicast.sent[p.key()], q)
+				fmt.Fprintf(&b, "\n    has %d of %d messages to it alone of %v", p.unicast.received[q.id],
+					q.unicast.sent[p.key()], q)
 			}
 		}
 	}

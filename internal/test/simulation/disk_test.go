@@ -172,7 +172,8 @@ func (p *process) forgetVote() {
 // mayCrash crashes a process now and then, at an action, and reports whether it has ended.
 func (p *process) mayCrash() bool {
 	s := p.sim
-	if s.plan.fragile > 0 && s.plan.crashes > 0 && !s.calm && s.begun && p.state != ended && s.rng.IntN(s.plan.fragile) == 0 {
+	if s.plan.fragile > 0 && s.plan.crashes > 0 && !s.calm && s.begun && p.state != ended &&
+		s.rng.IntN(s.plan.fragile) == 0 {
 		s.plan.crashes--
 		p.crash()
 		if s.rng.IntN(3) == 0 {

@@ -159,7 +159,8 @@ func (p *process) hold(a *lifecycle.Hold) {
 	s.checker.belongs(p, &a.Place.View)
 	var err error
 	l.seat, err = member.NewRestartedVoter(member.RestartedVoterConfig{
-		Saved: a.Place, Candidate: a.Candidate, Membership: membership.Config{FlatThreshold: s.plan.flat}, Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.saveLater,
+		Saved: a.Place, Candidate: a.Candidate, Membership: membership.Config{FlatThreshold: s.plan.flat},
+		Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.saveLater,
 		OnView: func(v *membership.View) {
 			if p.state == ended {
 				return

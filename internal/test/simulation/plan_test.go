@@ -57,12 +57,18 @@ const (
 
 // String tells what matters for the lives of members.
 func (p *plan) String() string {
-	text := fmt.Sprintf("%d hosts, the group is %s", p.size, [...]string{"given", "created by the first", "founded by all"}[p.begin])
+	text := fmt.Sprintf("%d hosts, the group is %s", p.size, [...]string{
+		"given", "created by the first",
+		"founded by all",
+	}[p.begin])
 	if p.durable {
 		text += ", with disks"
 	}
 	if p.apart > 0 {
-		text += [...]string{"", ", members crash as they admit another", ", all but one are started again", ", the first knows no other"}[p.apart]
+		text += [...]string{
+			"", ", members crash as they admit another", ", all but one are started again",
+			", the first knows no other",
+		}[p.apart]
 	}
 	if p.moves {
 		text += ", each start has another address"
@@ -125,7 +131,10 @@ func drawPlan(rng *rand.Rand) plan {
 		KeepBytes: keep, InboxBytes: keep >> rng.IntN(3), OutboxBytes: segment * (2 << rng.IntN(5)),
 	}
 	p.longest = segment * (1 + rng.IntN(5))
-	p.unicast = p2p.Config{SegmentSize: segment, WindowBytes: segment * (1 << rng.IntN(4)), QueueBytes: segment * (4 << rng.IntN(4))}
+	p.unicast = p2p.Config{
+		SegmentSize: segment, WindowBytes: segment * (1 << rng.IntN(4)),
+		QueueBytes: segment * (4 << rng.IntN(4)),
+	}
 	if rng.IntN(2) == 0 {
 		p.unicasts = rng.IntN(40)
 	}

@@ -137,8 +137,14 @@ func TestFindsBugsOfLives(t *testing.T) {
 				c.Place = membership.NewSavedVote(p.Self, p.View, p.Decisions())
 			}
 		}}},
-		{"a view that a candidate knows counts as that of a member", Options{Reply: introduction(func(i *control.Introduction) { i.Role = control.Member })}},
-		{"an address that refuses counts as silent", Options{Reply: func(_ control.Request, r *lifecycle.Reply) { r.Gone = false }}},
+		{
+			"a view that a candidate knows counts as that of a member",
+			Options{Reply: introduction(func(i *control.Introduction) { i.Role = control.Member })},
+		},
+		{
+			"an address that refuses counts as silent",
+			Options{Reply: func(_ control.Request, r *lifecycle.Reply) { r.Gone = false }},
+		},
 		{"a place on the disk is forgotten", Options{Live: func(c *lifecycle.Config) { c.Place = nil }}},
 		{"a process never shows a later view", Options{Reply: introduction(func(i *control.Introduction) { i.View = nil })}},
 	} {

@@ -248,9 +248,11 @@ type held struct {
 // hold keeps a message until the next one has come. Its memory is the program's until then.
 func (p *program) hold(m *stream.Message) {
 	if !bytes.Equal(p.held.message.Data, p.held.data) {
-		p.process.sim.checker.fail("%v still holds a message of rank %d whose bytes have changed", p.process, p.held.message.Root)
+		p.process.sim.checker.fail("%v still holds a message of rank %d whose bytes have changed", p.process,
+			p.held.message.Root)
 	}
-	if p.process.id%4 > 0 && p.process.services == nil { // others leave their memory to the garbage collector: services keep what they receive
+	if p.process.id%4 > 0 && p.process.services == nil {
+		// others leave their memory to the garbage collector: services keep what they receive
 		p.process.machine.Stream().Release(p.held.message.Lease)
 	}
 	p.held = held{*m, bytes.Clone(m.Data)}

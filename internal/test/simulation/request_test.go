@@ -22,7 +22,9 @@ var (
 const retransmission = 200 * millisecond
 
 // request sends a request of a process to an address, and passes the reply on.
-func (s *Simulation) request(p *process, address string, request control.Request, timeout protocol.Time, reply func(lifecycle.Reply)) {
+func (s *Simulation) request(p *process, address string, request control.Request, timeout protocol.Time,
+	reply func(lifecycle.Reply),
+) {
 	done := false
 	finish := func(r lifecycle.Reply) {
 		if !done {
@@ -113,21 +115,22 @@ func (p *process) requested(request control.Request, answer func([]byte)) {
 // reach lets a candidate join that confirms its request.
 func (p *process) reach(r *control.Join, answer func([]byte)) {
 	s := p.sim
-	s.request(p, r.Candidate.Address, control.Confirm{Candidate: r.Candidate}, lifecycle.ConfirmTimeout, func(confirmed lifecycle.Reply) {
-		switch {
-		case confirmed.Final:
-			answer(control.Refuse(confirmed.Err))
-		case confirmed.Err != nil || p.state != running:
-			answer(control.Refuse(&control.Refusal{Status: control.Unreachable, Text: "the candidate does not confirm"}))
-		default:
-			p.step(func() {
-				p.machine.Join(s.now, r.Candidate, r.Replace, func(a member.JoinAnswer) {
-					answer(encodeAnswer(&a))
-					p.later(func() { s.admitted(p, &a) })
+	s.request(p, r.Candidate.Address, control.Confirm{Candidate: r.Candidate}, lifecycle.ConfirmTimeout,
+		func(confirmed lifecycle.Reply) {
+			switch {
+			case confirmed.Final:
+				answer(control.Refuse(confirmed.Err))
+			case confirmed.Err != nil || p.state != running:
+				answer(control.Refuse(&control.Refusal{Status: control.Unreachable, Text: "the candidate does not confirm"}))
+			default:
+				p.step(func() {
+					p.machine.Join(s.now, r.Candidate, r.Replace, func(a member.JoinAnswer) {
+						answer(encodeAnswer(&a))
+						p.later(func() { s.admitted(p, &a) })
+					})
 				})
-			})
-		}
-	})
+			}
+		})
 }
 
 // encodeAnswer encodes the answer to a candidate.
@@ -136,7 +139,10 @@ func encodeAnswer(a *member.JoinAnswer) []byte {
 	switch {
 	case errors.As(a.Err, &inUse):
 		h := &inUse.Holder
-		return control.Refuse(&control.InUse{ID: h.Identity, Rank: h.Rank, Address: h.Address, Incarnation: h.Incarnation, View: inUse.View})
+		return control.Refuse(&control.InUse{
+			ID: h.Identity, Rank: h.Rank, Address: h.Address, Incarnation: h.Incarnation,
+			View: inUse.View,
+		})
 	case a.Err != nil:
 		return control.Refuse(a.Err)
 	}

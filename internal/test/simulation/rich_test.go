@@ -57,7 +57,8 @@ func (s *Simulation) beginRich(seed uint64) {
 	}
 	for range 60 {
 		at, host, kind := protocol.Time(rng.Int64N(int64(s.plan.end))), rng.IntN(len(s.hosts)), rng.IntN(8)
-		topic, to, size := topicNames[rng.IntN(len(topicNames))], protocol.Rank(rng.IntN(len(s.hosts))), 8+rng.IntN(s.plan.longest)
+		topic, to, size := topicNames[rng.IntN(len(topicNames))], protocol.Rank(rng.IntN(len(s.hosts))),
+			8+rng.IntN(s.plan.longest)
 		s.after(at, func() {
 			if p := s.hosts[host].process; p != nil {
 				p.do(func() { p.use(kind, topic, to, size) })
@@ -75,7 +76,10 @@ func (p *process) use(kind int, topic string, to protocol.Rank, size int) {
 	p.step(func() {
 		switch kind {
 		case 0, 1:
-			r.subscriptions = append(r.subscriptions, &subscription{p.machine.Subscribe(topic), topic, make(map[int]uint32), false})
+			r.subscriptions = append(r.subscriptions, &subscription{
+				p.machine.Subscribe(topic), topic, make(map[int]uint32),
+				false,
+			})
 		case 2:
 			if n := len(r.subscriptions); n > 1 {
 				p.machine.Unsubscribe(now, r.subscriptions[n-1].id)
@@ -139,8 +143,10 @@ func (c *checker) begins(p *process, m *stream.Message) {
 func (c *checker) topical(p *process, sub *subscription, topic string, data []byte) {
 	sender, number := int(binary.BigEndian.Uint32(data)), binary.BigEndian.Uint32(data[4:])
 	next, begun := sub.next[sender]
-	if topic != sub.topic || !bytes.Equal(data, unicastData(sender, number, len(data))) || begun && (number < next || number > next && !sub.lossy) {
-		c.fail("%v gets message %d of process %d to %q, of which %d was to come in %q", p, number, sender, topic, next, sub.topic)
+	if topic != sub.topic || !bytes.Equal(data, unicastData(sender, number, len(data))) || begun &&
+		(number < next || number > next && !sub.lossy) {
+		c.fail("%v gets message %d of process %d to %q, of which %d was to come in %q", p, number, sender, topic, next,
+			sub.topic)
 	}
 	sub.next[sender] = number + 1
 	c.sim.result.Topical++
@@ -168,5 +174,6 @@ func (p *process) hasRich(q *process) bool {
 	}
 	v := p.machine.View()
 	self, _ := v.Member(p.self.Rank)
-	return p.rich.direct.hasAllOf(&q.rich.direct) && (p.rich.meta == "" || self.Meta == p.rich.meta) && (!p.rich.synced || self.Synced)
+	return p.rich.direct.hasAllOf(&q.rich.direct) && (p.rich.meta == "" || self.Meta == p.rich.meta) &&
+		(!p.rich.synced || self.Synced)
 }

@@ -61,7 +61,10 @@ func (c *checker) epoch(by *process, view uint64) *epoch {
 			return e
 		}
 	}
-	e := &epoch{group: g, view: view, number: uint64(len(c.services.epochs)), places: make(map[uint64]uint64), tokens: make(map[uint64]uint64)}
+	e := &epoch{
+		group: g, view: view, number: uint64(len(c.services.epochs)), places: make(map[uint64]uint64),
+		tokens: make(map[uint64]uint64),
+	}
 	c.services.epochs = append(c.services.epochs, e)
 	if view > 0 {
 		c.anew(by, e)
@@ -74,7 +77,8 @@ func (c *checker) anew(by *process, e *epoch) {
 	c.sim.result.Anew++
 	c.rolled(e)
 	for _, p := range c.sim.processes {
-		if p != by && p.state == running && p.group == e.group && slices.Contains(p.history.views, e.view) && p.services.order.joining.Knows() {
+		if p != by && p.state == running && p.group == e.group && slices.Contains(p.history.views, e.view) &&
+			p.services.order.joining.Knows() {
 			c.fail("the order begins anew in view %d, but %v knows it", e.view, p)
 		}
 	}
@@ -138,7 +142,8 @@ func (c *checker) completed(o *orderPart, op *operation, result []byte) {
 	e, place := o.epoch, o.registers.applied
 	c.sim.result.Operations++
 	least := uint64(0)
-	if i, _ := slices.BinarySearchFunc(e.completed, op.invoked, func(c completion, t protocol.Time) int { return cmp.Compare(c.at, t) }); i > 0 {
+	if i, _ := slices.BinarySearchFunc(e.completed, op.invoked,
+		func(c completion, t protocol.Time) int { return cmp.Compare(c.at, t) }); i > 0 {
 		least = e.completed[i-1].place
 	}
 	if op.machine == "registers" {
@@ -151,7 +156,8 @@ func (c *checker) completed(o *orderPart, op *operation, result []byte) {
 		least++
 	}
 	if place < least {
-		c.fail("%v ends operation %d at place %d, but one that had ended before it began has %d", o.process, op.number, place, least)
+		c.fail("%v ends operation %d at place %d, but one that had ended before it began has %d", o.process, op.number,
+			place, least)
 	}
 	if n := len(e.completed); n == 0 || e.completed[n-1].place < place {
 		e.completed = append(e.completed, completion{c.sim.now, place})
@@ -214,7 +220,8 @@ func (c *checker) owns(h *shardPart, item handoff.Item) {
 	}
 	for _, g := range c.groups[:slices.Index(c.groups, key.group)] {
 		if before := c.services.tokens[g]; before != nil && before[item.Partition] >= item.Token {
-			c.fail("%v owns partition %d with token %d after one of an earlier group with %d", h.process, item.Partition, item.Token, before[item.Partition])
+			c.fail("%v owns partition %d with token %d after one of an earlier group with %d", h.process, item.Partition,
+				item.Token, before[item.Partition])
 		}
 	}
 	highest := &c.services.tokens[key.group][item.Partition]

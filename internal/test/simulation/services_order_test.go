@@ -49,7 +49,10 @@ func (o *orderPart) begin(s *services) {
 	p := s.process
 	self := sequencer.Member{Rank: int(p.self.Rank), Incarnation: p.self.Incarnation}
 	*o = orderPart{services: s, callers: make(map[uint64]served), armed: protocol.Never}
-	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: !p.sim.has(unsafeOrder), MaxBatch: maxBatch, Block: stateBlock})
+	o.machine = sequencer.New(sequencer.Config{
+		Self: self, Safe: !p.sim.has(unsafeOrder), MaxBatch: maxBatch,
+		Block: stateBlock,
+	})
 	o.joining = sequencer.NewJoining(o.machine, p.self.Incarnation == member.FirstIncarnation, p.sim.rng.Uint64)
 	o.reset(p.sim.checker.epoch(p, 0))
 	if o.joining.Knows() {
@@ -167,7 +170,8 @@ func (o *orderPart) acknowledge(to int, body []byte) {
 
 // receive takes a broadcast of the order.
 func (o *orderPart) receive(view uint64, from int, body []byte) {
-	if mark, ok := sequencer.DecodeMark(body); ok && mark.Name != sequencer.Fresh && o.process.sim.has(markOfAnother) && o.asked != 0 && o.joining.Knows() {
+	if mark, ok := sequencer.DecodeMark(body); ok && mark.Name != sequencer.Fresh && o.process.sim.has(markOfAnother) &&
+		o.asked != 0 && o.joining.Knows() {
 		body = wire.AppendUint64(bytes.Clone(body[:len(body)-8]), o.asked)
 	}
 	o.joining.Receive(view, from, body)

@@ -258,7 +258,8 @@ func (l *leasePart) acquire(hold protocol.Time) {
 	}
 	l.propose(&c, func(v leases.Verdict, token uint64) {
 		if v == leases.Early {
-			l.propose(&leases.Command{Op: leases.Release, Name: leaseName, Entry: leases.Entry{Token: token}}, func(leases.Verdict, uint64) {})
+			l.propose(&leases.Command{Op: leases.Release, Name: leaseName, Entry: leases.Entry{Token: token}},
+				func(leases.Verdict, uint64) {})
 		}
 		if v != leases.OK || c.Op == leases.Elapsed {
 			l.after(retryDelay, func() { l.acquire(hold) })

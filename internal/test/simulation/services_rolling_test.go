@@ -128,8 +128,12 @@ func TestRollingRestartsUnderSeeds(t *testing.T) {
 	if total == nil {
 		return
 	}
-	t.Logf("%d seeds: %d restarts, %d views, %d messages ordered, %d times the order was restored", total.seeds.Load(), total.rolled.Load(), total.views.Load(), total.ordered.Load(), total.restored.Load())
-	total.exercised(t, 1, map[string]uint64{"restarts": total.rolled.Load() / 4, "joiners": total.restored.Load() / 4, "operations": total.operations.Load()})
+	t.Logf("%d seeds: %d restarts, %d views, %d messages ordered, %d times the order was restored", total.seeds.Load(),
+		total.rolled.Load(), total.views.Load(), total.ordered.Load(), total.restored.Load())
+	total.exercised(t, 1, map[string]uint64{
+		"restarts": total.rolled.Load() / 4, "joiners": total.restored.Load() / 4,
+		"operations": total.operations.Load(),
+	})
 }
 
 // Seeds find restarts that wait too little.

@@ -107,7 +107,10 @@ func (s *Simulation) servicesConverge() {
 	}
 	before := s.result.Leases
 	gone := func() bool { return len(s.belonging()) == 0 } // the last ones were about to leave
-	if !s.runUntil(s.now+servicesTime, func() bool { return gone() || s.agreed() && s.owned() && s.result.Leases > before }) {
+	if !s.runUntil(s.now+servicesTime, func() bool {
+		return gone() || s.agreed() && s.owned() &&
+			s.result.Leases > before
+	}) {
 		s.checker.fail("services do not go on after the trouble:%s", s.describeServices())
 		return
 	}
@@ -146,7 +149,9 @@ func (s *Simulation) describeServices() string {
 		o, h := &p.services.order, &p.services.shards
 		view, leader, numbered := o.machine.Place()
 		fmt.Fprintf(&b, "\n  %v rank %d: view %d, knows the order %t (%d, begun in %d), %d of %d delivered, %d bytes pending, %d operations; leader %d of view %d, %d numbered; casting %t, forwarding %t, acking %t; holds %d partitions in view %d until %d",
-			p, p.self.Rank, p.history.last(), o.joining.Knows(), o.epoch.number, o.epoch.view, o.delivered, len(o.epoch.log), o.machine.Pending(), p.host.client.Pending(), leader, view, numbered, o.casting, o.forwarding, o.acking, h.machine.Holds(), h.view, h.machine.Until()-s.now)
+			p, p.self.Rank, p.history.last(), o.joining.Knows(), o.epoch.number, o.epoch.view, o.delivered, len(o.epoch.log),
+			o.machine.Pending(), p.host.client.Pending(), leader, view, numbered, o.casting, o.forwarding, o.acking,
+			h.machine.Holds(), h.view, h.machine.Until()-s.now)
 	}
 	return b.String()
 }
@@ -158,8 +163,12 @@ func TestServicesUnderSeeds(t *testing.T) {
 		return
 	}
 	t.Logf("%d seeds: %d views, %d messages ordered, %d times the order was restored and %d times begun anew, %d operations, %d leases, %d partitions owned, %d without a quorum in the end",
-		total.seeds.Load(), total.views.Load(), total.ordered.Load(), total.restored.Load(), total.anew.Load(), total.operations.Load(), total.leases.Load(), total.owned.Load(), total.stuck.Load())
-	total.exercised(t, 2, map[string]uint64{"messages": total.ordered.Load(), "joiners": total.restored.Load(), "operations": total.operations.Load(), "leases": total.leases.Load(), "partitions": total.owned.Load()})
+		total.seeds.Load(), total.views.Load(), total.ordered.Load(), total.restored.Load(), total.anew.Load(),
+		total.operations.Load(), total.leases.Load(), total.owned.Load(), total.stuck.Load())
+	total.exercised(t, 2, map[string]uint64{
+		"messages": total.ordered.Load(), "joiners": total.restored.Load(),
+		"operations": total.operations.Load(), "leases": total.leases.Load(), "partitions": total.owned.Load(),
+	})
 }
 
 // Bugs in what drives services, and in what they are told, are found within plantedSeeds.

@@ -38,7 +38,10 @@ type poller struct {
 }
 
 func (h *shardPart) begin(s *services) {
-	c := handoff.Config{Partitions: partitionCount, Lease: shardLease, Handoff: shardHandoff, Floor: s.process.floor(&s.process.host.shardMark)}
+	c := handoff.Config{
+		Partitions: partitionCount, Lease: shardLease, Handoff: shardHandoff,
+		Floor: s.process.floor(&s.process.host.shardMark),
+	}
 	*h = shardPart{services: s, machine: handoff.New(c), armed: protocol.Never}
 	h.after(0, h.viewed)
 	h.after(shardPeriod, h.renew)
@@ -55,11 +58,15 @@ func (h *shardPart) viewed() {
 	}
 	var members []handoff.Member
 	for _, m := range v.Members.All() {
-		members = append(members, handoff.Member{Process: handoff.Process{Rank: int(m.Rank), Incarnation: m.Incarnation}, ID: m.Identity, Weight: 1})
+		members = append(members, handoff.Member{
+			Process: handoff.Process{Rank: int(m.Rank), Incarnation: m.Incarnation},
+			ID:      m.Identity, Weight: 1,
+		})
 	}
 	fresh := v.Number != h.view
 	h.view = v.Number
-	h.machine.Install(p.sim.now, handoff.Process{Rank: int(p.self.Rank), Incarnation: p.self.Incarnation}, v.Number, members)
+	h.machine.Install(p.sim.now, handoff.Process{Rank: int(p.self.Rank), Incarnation: p.self.Incarnation},
+		v.Number, members)
 	h.step()
 	if fresh {
 		h.confirm()

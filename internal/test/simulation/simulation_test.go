@@ -24,7 +24,8 @@ func underSeeds(t *testing.T, seeds, few int, o Options) *totals {
 		seeds = few
 	}
 	return runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), o, func(r *Result) {
-		t.Errorf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run '%s$' -v ./internal/test/simulation", r.Err, r.Seed, t.Name())
+		t.Errorf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run '%s$' -v ./internal/test/simulation", r.Err, r.Seed,
+			t.Name())
 	})
 }
 
@@ -46,11 +47,17 @@ func TestGroupsUnderSeeds(t *testing.T) {
 		return
 	}
 	t.Logf("%d seeds: %d events, %d frames, %d messages delivered, %d to single members, %d views, %d receipts, %d groups, %d seats, %d saves, %d without a quorum in the end",
-		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(), total.views.Load(), total.receipts.Load(), total.groups.Load(), total.seats.Load(), total.saves.Load(), total.stuck.Load())
+		total.seeds.Load(), total.events.Load(), total.frames.Load(), total.delivered.Load(), total.unicasts.Load(),
+		total.views.Load(), total.receipts.Load(), total.groups.Load(), total.seats.Load(), total.saves.Load(),
+		total.stuck.Load())
 	if total.stuck.Load() > total.seeds.Load()/5 {
 		t.Error("too many seeds lose the quorum: they check nothing about what comes after the trouble")
 	}
-	total.exercised(t, 2, map[string]uint64{"messages": total.delivered.Load(), "messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load(), "groups": total.groups.Load(), "seats": total.seats.Load(), "saves": total.saves.Load()})
+	total.exercised(t, 2, map[string]uint64{
+		"messages":                   total.delivered.Load(),
+		"messages to single members": total.unicasts.Load(), "receipts": total.receipts.Load(), "groups": total.groups.Load(),
+		"seats": total.seats.Load(), "saves": total.saves.Load(),
+	})
 }
 
 // Groups keep their promises also while they are upgraded from one protocol version to the
@@ -71,14 +78,20 @@ func TestCutsUnderSeeds(t *testing.T) {
 // Members whose only way back is through processes outside their views find it.
 func TestApartUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 200, 60, Options{Apart: true}); total != nil {
-		total.exercised(t, 40, map[string]uint64{"decisions of processes outside the view": total.learned.Load(), "removals that a seed reports": total.removed.Load()})
+		total.exercised(t, 40, map[string]uint64{
+			"decisions of processes outside the view": total.learned.Load(),
+			"removals that a seed reports":            total.removed.Load(),
+		})
 	}
 }
 
 // Joiners get the state of the group where their messages begin, and all members have the same.
 func TestStatesUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 200, 30, Options{State: true}); total != nil {
-		total.exercised(t, 2, map[string]uint64{"states of joiners": total.states.Load(), "elections": total.elections.Load()})
+		total.exercised(t, 2, map[string]uint64{
+			"states of joiners": total.states.Load(),
+			"elections":         total.elections.Load(),
+		})
 	}
 }
 
@@ -122,7 +135,10 @@ func TestStrangeUnderSeeds(t *testing.T) {
 // Groups keep their promises also if programs use all that a member offers.
 func TestRichUnderSeeds(t *testing.T) {
 	if total := underSeeds(t, 300, 30, Options{Rich: true}); total != nil {
-		total.exercised(t, 1, map[string]uint64{"messages to topics": total.topical.Load(), "receipts of processing": total.processed.Load()})
+		total.exercised(t, 1, map[string]uint64{
+			"messages to topics":     total.topical.Load(),
+			"receipts of processing": total.processed.Load(),
+		})
 	}
 }
 
@@ -138,8 +154,9 @@ func replay(t *testing.T, seed uint64, o Options) {
 
 // totals counts over seeds.
 type totals struct {
-	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, learned, removed, states, elections, stuck atomic.Uint64
-	ordered, restored, anew, operations, leases, owned, rolled                                                                                              atomic.Uint64 // of services
+	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, learned,
+	removed, states, elections, stuck atomic.Uint64
+	ordered, restored, anew, operations, leases, owned, rolled atomic.Uint64 // of services
 }
 
 // maxFailures is how many failing seeds are reported.

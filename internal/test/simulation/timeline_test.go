@@ -31,6 +31,7 @@ func (t *timeline) note(now protocol.Time, what string) {
 // add prints an event in its process's column.
 func (t *timeline) add(now protocol.Time, p *process, what string) {
 	if t != nil {
-		fmt.Fprintf(t.w, "%11.6f s %s%v %s\n", float64(now)/1e9, strings.Repeat(strings.Repeat(" ", columnWidth-1)+"|", p.host.index), p, what)
+		fmt.Fprintf(t.w, "%11.6f s %s%v %s\n", float64(now)/1e9, strings.Repeat(strings.Repeat(" ", columnWidth-1)+"|",
+			p.host.index), p, what)
 	}
 }

@@ -72,7 +72,10 @@ func (s *Simulation) give(first []*process, nonce func(*process) uint64) {
 	view := membership.View{Number: 1, Slots: protocol.Rank(len(first)), Version: newVersion}
 	var members []membership.Member
 	for i, p := range first {
-		m := membership.Member{Rank: protocol.Rank(i), Identity: p.identity, Address: p.address, Incarnation: member.FirstIncarnation, Version: p.version, Nonce: nonce(p)}
+		m := membership.Member{
+			Rank: protocol.Rank(i), Identity: p.identity, Address: p.address,
+			Incarnation: member.FirstIncarnation, Version: p.version, Nonce: nonce(p),
+		}
 		view.Version = min(view.Version, m.Version)
 		members = append(members, m)
 	}
@@ -223,7 +226,10 @@ const closeTimeout = second
 func (s *Simulation) cutPower(length protocol.Time) {
 	way := s.rng.IntN(4)
 	leave, spares := way == 0, way == 1
-	s.timeline.note(s.now, []string{"all leave but one, which crashes", "the power goes but at a few hosts", "the power goes", "the power goes"}[way])
+	s.timeline.note(s.now, []string{
+		"all leave but one, which crashes", "the power goes but at a few hosts",
+		"the power goes", "the power goes",
+	}[way])
 	order := s.rng.Perm(len(s.hosts))
 	for i, k := range order {
 		p := s.hosts[k].process

@@ -99,7 +99,8 @@ func (u *sender) receive() {
 			sender = int(binary.BigEndian.Uint32(m.Data))
 		}
 		if want := unicastData(sender, u.received[sender], len(m.Data)); !bytes.Equal(m.Data, want) {
-			c.fail("%v gets a message of rank %d that is not number %d of process %d: %x", u.process, m.From, u.received[sender], sender, m.Data)
+			c.fail("%v gets a message of rank %d that is not number %d of process %d: %x", u.process, m.From, u.received[sender],
+				sender, m.Data)
 			return
 		}
 		u.received[sender]++

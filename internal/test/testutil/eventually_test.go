@@ -19,6 +19,7 @@ func (f *failing) Helper() {}
 func (f *failing) Logf(format string, a ...any) {
 	f.printed = append(f.printed, fmt.Sprintf(format, a...))
 }
+
 func (f *failing) Fatalf(format string, a ...any) {
 	f.Logf(format, a...)
 	runtime.Goexit()

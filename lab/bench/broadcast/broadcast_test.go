@@ -94,7 +94,8 @@ func TestFrames(t *testing.T) {
 		stamp(payload, 0)
 		b := appendMessage(nil, payload)
 		segments := max((size+segmentSize-1)/segmentSize, 1)
-		if want := size + segments*(lengthSize+headSize+leftSize) - leftSize; len(b) != want || wholeFrames(b) != want || wholeFrames(b[:want-1]) >= want {
+		if want := size + segments*(lengthSize+headSize+leftSize) - leftSize; len(b) != want || wholeFrames(b) != want ||
+			wholeFrames(b[:want-1]) >= want {
 			t.Errorf("%d bytes: %d framed, want %d, %d of them whole", size, len(b), want, wholeFrames(b))
 		}
 		got := 0

@@ -69,7 +69,8 @@ func (c *Config) Check() error {
 	for i, k := range c.Dead {
 		switch {
 		case k < 0 || k > c.Members-2:
-			return fmt.Errorf("--dead %d: of %d members at most %d can be dead, as the root and one to hear it live", k, c.Members, c.Members-2)
+			return fmt.Errorf("--dead %d: of %d members at most %d can be dead, as the root and one to hear it live", k,
+				c.Members, c.Members-2)
 		case slices.Contains(c.Dead[:i], k):
 			return fmt.Errorf("--dead: %d is there twice", k)
 		}

@@ -20,7 +20,10 @@ type pleachMember struct {
 
 func startPleach(s memberConfig, r *receiver) (member, error) {
 	// The transport is made here, not by Start, for its counts.
-	transport, err := tcp.New(tcp.Config{Group: s.group, Rank: protocol.Rank(s.rank), Addresses: s.addresses, Listener: s.listener})
+	transport, err := tcp.New(tcp.Config{
+		Group: s.group, Rank: protocol.Rank(s.rank), Addresses: s.addresses,
+		Listener: s.listener,
+	})
 	if err != nil {
 		return nil, err
 	}

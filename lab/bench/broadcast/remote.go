@@ -51,13 +51,17 @@ func newRemote(ctx context.Context, command []string, p *plan) (_ *remote, err e
 		if p.dead[rank] {
 			continue
 		}
-		g.processes[rank], err = sockets.Start(rank, launch.Command{Args: args, Files: []*os.File{out}, Stderr: os.Stderr, Input: true})
+		g.processes[rank], err = sockets.Start(rank, launch.Command{
+			Args: args, Files: []*os.File{out}, Stderr: os.Stderr,
+			Input: true,
+		})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("bench: %w", err), g.close())
 		}
 	}
 	if err := g.await(ctx, bench.Timeout, func() bool { return g.ready == p.live() }); err != nil {
-		return nil, errors.Join(fmt.Errorf("bench: %s: %d of %d processes started: %w", p.system.name, g.ready, p.live(), err), g.close())
+		return nil, errors.Join(fmt.Errorf("bench: %s: %d of %d processes started: %w", p.system.name, g.ready, p.live(),
+			err), g.close())
 	}
 	return g, nil
 }
@@ -113,7 +117,8 @@ func (g *remote) counts() (counts, error) {
 		}
 	}
 	if err := g.await(context.Background(), bench.Timeout, func() bool { return g.counted == g.plan.live() }); err != nil {
-		return counts{}, fmt.Errorf("bench: %s: %d of %d processes told what they counted: %w", g.plan.system.name, g.counted, g.plan.live(), err)
+		return counts{}, fmt.Errorf("bench: %s: %d of %d processes told what they counted: %w", g.plan.system.name, g.counted,
+			g.plan.live(), err)
 	}
 	var sum counts
 	for _, c := range g.totals {

@@ -164,7 +164,9 @@ func (c *Config) timeIsUp(began time.Time, share time.Duration) bool {
 
 // interleave has all systems send a burst, each time in another order: what one
 // leaves behind must not always fall on the same next one.
-func interleave(ctx context.Context, c *Config, all []*systemUnderTest, rng *rand.Rand, take func(*systemUnderTest, outcome)) error {
+func interleave(ctx context.Context, c *Config, all []*systemUnderTest, rng *rand.Rand,
+	take func(*systemUnderTest, outcome),
+) error {
 	burst, _ := c.rounds()
 	for _, i := range rng.Perm(len(all)) {
 		one := all[i]

@@ -52,10 +52,16 @@ func TestCollectiveRatios(t *testing.T) {
 		of(systemOpenMPIShared, "", 10, 10, 10),
 		of("pleach", modeReport, 24, 24, 24),
 	})
-	want := []struct{ p50, ratio, ofShared, ofReport float64 }{{30, 1.5, 3, 1.25}, {20, 0, 0, 0}, {10, 0, 0, 0}, {24, 1.2, 2.4, 0}}
+	want := []struct{ p50, ratio, ofShared, ofReport float64 }{
+		{30, 1.5, 3, 1.25},
+		{20, 0, 0, 0},
+		{10, 0, 0, 0},
+		{24, 1.2, 2.4, 0},
+	}
 	for i, r := range results {
 		w := want[i]
-		if r.P50 != w.p50 || r.Ratio != w.ratio || r.OfShared != w.ofShared || r.OfReport != w.ofReport || r.Rounds != 3 || r.Size != 8 || r.Members != 4 || r.IdleP50 != 5000 || r.Processor != 100 {
+		if r.P50 != w.p50 || r.Ratio != w.ratio || r.OfShared != w.ofShared || r.OfReport != w.ofReport || r.Rounds != 3 ||
+			r.Size != 8 || r.Members != 4 || r.IdleP50 != 5000 || r.Processor != 100 {
 			t.Errorf("%+v, want %+v", r, w)
 		}
 	}

@@ -166,8 +166,10 @@ func summarize(m testcase, members int, all []*systemUnderTest) []Result {
 		slices.Sort(c.idle)
 		results[i] = Result{
 			System: c.system, Operation: m.operation, Members: members, Size: m.size, FailureMode: c.mode, Rounds: len(c.steady),
-			P10: bench.Micros(bench.Percentile(c.steady, 10)), P50: bench.Micros(bench.Percentile(c.steady, 50)), P99: bench.Micros(bench.Percentile(c.steady, 99)),
-			IdleP50: bench.Micros(bench.Percentile(c.idle, 50)), Processor: bench.Micros(c.used / time.Duration(max(1, c.rounds))),
+			P10: bench.Micros(bench.Percentile(c.steady, 10)), P50: bench.Micros(bench.Percentile(c.steady, 50)),
+			P99:       bench.Micros(bench.Percentile(c.steady, 99)),
+			IdleP50:   bench.Micros(bench.Percentile(c.idle, 50)),
+			Processor: bench.Micros(c.used / time.Duration(max(1, c.rounds))),
 		}
 		medians[c.system+c.mode] = results[i].P50
 	}

@@ -114,7 +114,10 @@ func gridWidth(n int) int {
 func neighbors(rank, n int) (all []int) {
 	width := gridWidth(n)
 	row := rank / width * width
-	for _, to := range []int{row + (rank+width-1)%width, row + (rank+1)%width, (rank + n - width) % n, (rank + width) % n} {
+	for _, to := range []int{
+		row + (rank+width-1)%width, row + (rank+1)%width, (rank + n - width) % n,
+		(rank + width) % n,
+	} {
 		if to != rank && !slices.Contains(all, to) {
 			all = append(all, to)
 		}

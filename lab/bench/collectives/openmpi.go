@@ -49,7 +49,8 @@ func buildOpenMPI(ctx context.Context) (m *openMPI, without string, err error) {
 		output, err = exec.CommandContext(ctx, paths["mpicc"], "-O2", "-o", m.program, source).CombinedOutput()
 		if err != nil && ctx.Err() == nil {
 			m.remove() // Usually mpi.h is missing.
-			return nil, fmt.Sprintf("mpicc cannot compile (Debian: apt install libopenmpi-dev): %s", bytes.TrimSpace(output)), nil
+			return nil, fmt.Sprintf("mpicc cannot compile (Debian: apt install libopenmpi-dev): %s", bytes.TrimSpace(output)),
+				nil
 		}
 	}
 	if err != nil {
@@ -114,7 +115,10 @@ func (m *openMPI) start(system string, n int) (_ *mpiRunner, err error) {
 	t.mpirun, err = launch.Start(launch.Command{
 		Program: m.mpirun, Stdout: write, Stderr: &t.stderr,
 		Args: slices.Concat(
-			[]string{m.mpirun, "-n", strconv.Itoa(n), "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "--mca", "pml", "ob1"},
+			[]string{
+				m.mpirun, "-n", strconv.Itoa(n), "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "--mca",
+				"pml", "ob1",
+			},
 			networks[system], []string{m.program, t.dir},
 		),
 	})
@@ -158,7 +162,8 @@ func (t *mpiRunner) run(ctx context.Context, b block) (m measured, err error) {
 	case ctx.Err() != nil:
 		return m, ctx.Err()
 	case len(report) <= b.rounds:
-		return m, fmt.Errorf("bench: Open MPI, %s of %d bytes: %d of %d rounds: %w", b.operation, b.size, len(report), b.rounds, t.cause())
+		return m, fmt.Errorf("bench: Open MPI, %s of %d bytes: %d of %d rounds: %w", b.operation, b.size, len(report),
+			b.rounds, t.cause())
 	}
 	return measured{report[:b.rounds], report[b.rounds]}, nil
 }

@@ -75,7 +75,8 @@ func (t *pleachRunner) run(ctx context.Context, b block) (m measured, err error)
 			if ctx.Err() != nil {
 				return m, ctx.Err()
 			}
-			return m, errors.Join(fmt.Errorf("bench: pleach, %s of %d bytes: no report of rank %d: %w", b.operation, b.size, rank, err), bench.EndedError("pleach", t.processes))
+			return m, errors.Join(fmt.Errorf("bench: pleach, %s of %d bytes: no report of rank %d: %w", b.operation, b.size,
+				rank, err), bench.EndedError("pleach", t.processes))
 		}
 		for i := range m.took {
 			m.took[i] = max(m.took[i], time.Duration(report[i]))

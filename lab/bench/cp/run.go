@@ -115,7 +115,10 @@ func (r *run) start(ctx context.Context) error {
 		}
 		r.dirs = append(r.dirs, dir)
 		read, write := io.Pipe()
-		p, err := sockets.Start(rank, launch.Command{Args: append(r.Command, dir), Input: true, Stdout: write, Stderr: os.Stderr})
+		p, err := sockets.Start(rank, launch.Command{
+			Args: append(r.Command, dir), Input: true, Stdout: write,
+			Stderr: os.Stderr,
+		})
 		if err != nil {
 			return err
 		}

@@ -33,11 +33,14 @@ func Serve(ctx context.Context, dir string) error {
 	}
 	defer listener.Close()
 	go w.serveBare(listener)
-	w.group, err = pleach.Start(ctx, pleach.Config{Limits: pleach.Limits{SegmentSize: transfer.SegmentSize}, OnMessage: func(m pleach.Message, _ error) {
-		if s := w.service.Load(); s != nil && m.Topic == transfer.Topic {
-			s.Receive(m)
-		}
-	}})
+	w.group, err = pleach.Start(ctx, pleach.Config{
+		Limits: pleach.Limits{SegmentSize: transfer.SegmentSize},
+		OnMessage: func(m pleach.Message, _ error) {
+			if s := w.service.Load(); s != nil && m.Topic == transfer.Topic {
+				s.Receive(m)
+			}
+		},
+	})
 	if err != nil {
 		return err
 	}

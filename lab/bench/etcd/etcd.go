@@ -58,7 +58,8 @@ func (c *Cluster) start(peers, addresses []string) error {
 	for i := range peers {
 		url, peer := "http://"+addresses[i], "http://"+peers[i]
 		cmd := exec.Command("etcd", "--name", fmt.Sprint("m", i), "--data-dir", filepath.Join(c.folder, fmt.Sprint(i)),
-			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--listen-client-urls", url, "--advertise-client-urls", url,
+			"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--listen-client-urls", url,
+			"--advertise-client-urls", url,
 			"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new", "--log-level", "panic")
 		if err := cmd.Start(); err != nil {
 			return err

@@ -45,7 +45,10 @@ type progress struct {
 }
 
 func newReceipts(m *member) *receipts {
-	return &receipts{member: m, sample: 1, of: make(map[origin]*progress), met: make(map[string]time.Time), hailed: make(map[string]bool)}
+	return &receipts{
+		member: m, sample: 1, of: make(map[origin]*progress), met: make(map[string]time.Time),
+		hailed: make(map[string]bool),
+	}
 }
 
 // meet returns the progress with an origin, as it is before its first message, m, came.
@@ -83,7 +86,10 @@ func (r *receipts) lost(e *fleet.LostError) {
 }
 
 func newLedger() *ledger {
-	return &ledger{began: time.Now(), sent: make(map[origin]uint64), last: make(map[origin]time.Time), gone: make(map[origin]bool)}
+	return &ledger{
+		began: time.Now(), sent: make(map[origin]uint64), last: make(map[origin]time.Time),
+		gone: make(map[origin]bool),
+	}
 }
 
 // note notes that an origin broadcasts, unless it was killed.

@@ -63,7 +63,10 @@ func (r *run) join(ctx context.Context, s *site, began bool) (*member, error) {
 	limits := r.config.limits()
 	f, err := fleet.Join(ctx, fleet.Config{
 		Name: "bench", Zone: s.name, Seeds: seeds, KeepBytes: limits.KeepBytes,
-		Group: pleach.Config{ID: id, Listen: listen, Detection: pleach.Detection{HeartbeatInterval: zoneHeartbeat}, Limits: limits},
+		Group: pleach.Config{
+			ID: id, Listen: listen, Detection: pleach.Detection{HeartbeatInterval: zoneHeartbeat},
+			Limits: limits,
+		},
 		Backbone: pleach.Config{Detection: pleach.Detection{
 			HeartbeatInterval: backboneHeartbeat,
 			SuspicionTimeout:  5 * backboneHeartbeat,

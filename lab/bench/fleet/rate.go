@@ -92,8 +92,9 @@ func (r *run) startGroup(ctx context.Context) (groups []*pleach.Group, err error
 	defer cancel()
 	config := func(s *site, i int) pleach.Config {
 		return pleach.Config{
-			Group: "one", ID: fmt.Sprintf("%s.%d", s.name, i), Listen: s.addresses[i], Detection: pleach.Detection{HeartbeatInterval: zoneHeartbeat},
-			Limits: r.config.limits(), Network: pleach.Network{Dial: r.wan.dial(s.host)},
+			Group: "one", ID: fmt.Sprintf("%s.%d", s.name, i), Listen: s.addresses[i],
+			Detection: pleach.Detection{HeartbeatInterval: zoneHeartbeat},
+			Limits:    r.config.limits(), Network: pleach.Network{Dial: r.wan.dial(s.host)},
 		}
 	}
 	first, err := pleach.Create(ctx, config(r.sites[0], 0))

@@ -43,7 +43,10 @@ func Run(ctx context.Context, c Config) (result Result, err error) {
 	if err := c.Check(); err != nil {
 		return result, err
 	}
-	r := &run{config: c, wan: newWAN(c.Delay), ledger: newLedger(), rng: rand.New(rand.NewPCG(c.Seed, 1)), spared: make(map[*site]bool)}
+	r := &run{
+		config: c, wan: newWAN(c.Delay), ledger: newLedger(), rng: rand.New(rand.NewPCG(c.Seed, 1)),
+		spared: make(map[*site]bool),
+	}
 	for i := range c.Zones {
 		s := &site{name: zoneName(i), host: host(i), used: make(map[string]bool)}
 		if err := s.reserve(c.Members); err != nil {

@@ -9,7 +9,10 @@ import (
 
 // Every system of this process is measured, and has received something.
 func TestOrderIsMeasured(t *testing.T) {
-	c := Config{Members: []int{3}, Sizes: []int{64}, Systems: []string{Broadcast, Order, Safe}, Messages: 20, Time: time.Second}
+	c := Config{
+		Members: []int{3}, Sizes: []int{64}, Systems: []string{Broadcast, Order, Safe}, Messages: 20,
+		Time: time.Second,
+	}
 	if err := c.Check(); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,10 @@ type Started interface {
 // builtin are the systems of this package.
 func builtin() []System {
 	group := func(name string) System {
-		return System{name, 1, func(ctx context.Context, members int) (Started, error) { return startGroup(ctx, name, members) }}
+		return System{name, 1, func(ctx context.Context, members int) (Started, error) {
+			return startGroup(ctx, name,
+				members)
+		}}
 	}
 	return []System{group(Broadcast), group(Order), group(Safe), {Etcd, 32, startEtcd}}
 }
@@ -139,11 +142,13 @@ func (c *Config) rate(ctx context.Context, s Started, members, size, senders int
 
 // WriteTable writes results for people.
 func WriteTable(w io.Writer, results []Result) error {
-	if _, err := fmt.Fprintf(w, "%-10s %8s %8s %10s %10s %12s\n", "", "members", "bytes", "p50 µs", "p99 µs", "messages/s"); err != nil {
+	if _, err := fmt.Fprintf(w, "%-10s %8s %8s %10s %10s %12s\n", "", "members", "bytes", "p50 µs", "p99 µs",
+		"messages/s"); err != nil {
 		return err
 	}
 	for _, r := range results {
-		if _, err := fmt.Fprintf(w, "%-10s %8d %8d %10.1f %10.1f %12.0f\n", r.System, r.Members, r.Size, r.P50, r.P99, r.Rate); err != nil {
+		if _, err := fmt.Fprintf(w, "%-10s %8d %8d %10.1f %10.1f %12.0f\n", r.System, r.Members, r.Size, r.P50, r.P99,
+			r.Rate); err != nil {
 			return err
 		}
 	}

@@ -126,7 +126,10 @@ func (c *Config) result(trials [][]time.Duration) Result {
 		}
 		slices.Sort(lost)
 		p50 := bench.Percentile(lost, 50)
-		r.Lost = append(r.Lost, WayResult{w.name, bench.Millis(p50), bench.Millis(lost[0]), bench.Millis(lost[len(lost)-1]), bench.Round(float64(p50)/float64(job), 3)})
+		r.Lost = append(r.Lost, WayResult{
+			w.name, bench.Millis(p50), bench.Millis(lost[0]), bench.Millis(lost[len(lost)-1]),
+			bench.Round(float64(p50)/float64(job), 3),
+		})
 	}
 	return r
 }

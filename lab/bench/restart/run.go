@@ -63,7 +63,8 @@ func (c *Config) trial(ctx context.Context, rng *rand.Rand, trial int, dir strin
 		case clean == nil:
 			clean = f
 		case f.result != clean.result:
-			return nil, fmt.Errorf("bench: %s, rank %d killed after %v: the result is %s, without a failure %s", w.name, s.victim, s.after, f.result, clean.result)
+			return nil, fmt.Errorf("bench: %s, rank %d killed after %v: the result is %s, without a failure %s", w.name,
+				s.victim, s.after, f.result, clean.result)
 		}
 		times = append(times, f.took)
 		if c.Progress != nil {
@@ -157,7 +158,10 @@ func (c *Config) start(load workload) (_ *job, err error) {
 	})
 	args := append(slices.Clone(c.Command), string(text))
 	for rank := range j.processes {
-		j.processes[rank], err = sockets.Start(rank, launch.Command{Args: args, Files: []*os.File{out}, Stderr: os.Stderr, Input: true})
+		j.processes[rank], err = sockets.Start(rank, launch.Command{
+			Args: args, Files: []*os.File{out}, Stderr: os.Stderr,
+			Input: true,
+		})
 		if err != nil {
 			out.Close()
 			j.end()

@@ -42,7 +42,8 @@ func ParseKills(list string) (kills []Kills, err error) {
 		number, percent := strings.CutSuffix(text, "%")
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--kills %s: %q is neither a number of members nor a percentage of them: write them with commas between them, as in 1,1%%", list, text)
+			return nil, fmt.Errorf(
+				"--kills %s: %q is neither a number of members nor a percentage of them: write them with commas between them, as in 1,1%%", list, text)
 		}
 		kills = append(kills, Kills{n, percent})
 	}

@@ -101,7 +101,10 @@ func (g *group) measureIdle(ctx context.Context, d time.Duration) {
 	rest(ctx, d)
 	now := g.load()
 	seconds := now.at.Sub(before.at).Seconds()
-	g.idle = load{frames: (now.frames - before.frames) / seconds, cpu: time.Duration(float64(now.cpu-before.cpu) / seconds)}
+	g.idle = load{
+		frames: (now.frames - before.frames) / seconds,
+		cpu:    time.Duration(float64(now.cpu-before.cpu) / seconds),
+	}
 }
 
 // rest waits, unless ctx ends first.
@@ -129,10 +132,13 @@ func (g *group) close() error {
 
 // system is the group as one that package broadcast measures. It outlives that.
 func (g *group) system() broadcast.System {
-	return broadcast.System{Name: "pleach with views", Start: func(_ context.Context, _ int, arrived func(int, []byte)) (broadcast.Started, error) {
-		g.arrived.Store(&arrived)
-		return &started{group: g, began: g.load()}, nil
-	}}
+	return broadcast.System{
+		Name: "pleach with views",
+		Start: func(_ context.Context, _ int, arrived func(int, []byte)) (broadcast.Started, error) {
+			g.arrived.Store(&arrived)
+			return &started{group: g, began: g.load()}, nil
+		},
+	}
 }
 
 type started struct {

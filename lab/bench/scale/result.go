@@ -96,5 +96,6 @@ func (r *Result) add(kills []kill) {
 	slices.Sort(took)
 	r.ViewP50, r.ViewP99 = bench.Millis(bench.Percentile(took, 50)), bench.Millis(bench.Percentile(took, 99))
 	n := float64(r.Complete)
-	r.ViewFrames, r.ViewCPU, r.Views = bench.Round(r.ViewFrames/n, 2), bench.Round(r.ViewCPU/n, 1), bench.Round(r.Views/n, 2)
+	r.ViewFrames, r.ViewCPU, r.Views = bench.Round(r.ViewFrames/n, 2), bench.Round(r.ViewCPU/n, 1),
+		bench.Round(r.Views/n, 2)
 }

@@ -41,14 +41,16 @@ func checkResult(t *testing.T, transport string, dead int, r Result) {
 	if r.HeapKB <= 0 || r.Goroutines < 1 || r.Connections < 2 || r.Connections > 14 || r.IdleFrames <= 0 {
 		t.Errorf("at rest: %+v", r)
 	}
-	if r.Broadcasts < 1 || r.BroadcastsComplete < 1 || r.BroadcastP50 <= 0 || r.BroadcastP99 < r.BroadcastP50 || r.BareP50 <= 0 {
+	if r.Broadcasts < 1 || r.BroadcastsComplete < 1 || r.BroadcastP50 <= 0 || r.BroadcastP99 < r.BroadcastP50 ||
+		r.BareP50 <= 0 {
 		t.Errorf("broadcasts: %+v", r)
 	}
 	// Each member but the root gets the message once, at least.
 	if r.Messages < 0.8 || r.CPU <= 0 {
 		t.Errorf("a broadcast's cost: %+v", r)
 	}
-	if r.Complete < 1 || r.Complete > r.Rounds || r.ViewP50 <= 0 || r.ViewP99 < r.ViewP50 || r.Views < 1 || r.ViewFrames <= 0 {
+	if r.Complete < 1 || r.Complete > r.Rounds || r.ViewP50 <= 0 || r.ViewP99 < r.ViewP50 || r.Views < 1 ||
+		r.ViewFrames <= 0 {
 		t.Errorf("views: %+v", r)
 	}
 	if joined := transport == "tcp"; (r.Joined == 1) != joined || (r.JoinMS > 0) != joined || (r.JoinViews > 0) != joined {
@@ -79,7 +81,8 @@ func TestLimitOfOpenFiles(t *testing.T) {
 		t.Skip("so many files may be open")
 	}
 	results, err := Run(t.Context(), c)
-	if len(results) != 0 || err == nil || !strings.Contains(err.Error(), "--members 16384: about ") || !strings.Contains(err.Error(), " fit") {
+	if len(results) != 0 || err == nil || !strings.Contains(err.Error(), "--members 16384: about ") ||
+		!strings.Contains(err.Error(), " fit") {
 		t.Errorf("%+v, %v", results, err)
 	}
 	c.Transport = "mem"
@@ -129,7 +132,8 @@ func TestChart(t *testing.T) {
 		{Members: 8, Kills: 2, HeapKB: 20, ViewCPU: 200},
 		{Members: 64, Kills: 1, HeapKB: 30},
 	})
-	if len(c.Series) != 2 || len(c.Series[0].Points) != 2 || len(c.Series[1].Points) != 1 || c.Series[1].Points[0].Y != 100 {
+	if len(c.Series) != 2 || len(c.Series[0].Points) != 2 || len(c.Series[1].Points) != 1 ||
+		c.Series[1].Points[0].Y != 100 {
 		t.Errorf("%+v", c.Series)
 	}
 	var b strings.Builder

@@ -40,7 +40,8 @@ func (c *Config) Steps() int { return c.Trials + c.Members }
 func (c *Config) Check() error {
 	switch {
 	case c.Members < 3 || c.Members > maxMembers:
-		return fmt.Errorf("--members %d: choose a number between 3, of which two are a majority, and %d", c.Members, maxMembers)
+		return fmt.Errorf("--members %d: choose a number between 3, of which two are a majority, and %d", c.Members,
+			maxMembers)
 	case c.Partitions < 1 || c.Partitions > maxPartitions:
 		return fmt.Errorf("--partitions %d: choose a number between 1 and %d", c.Partitions, maxPartitions)
 	case c.Trials < 1 || c.Trials > maxTrials:

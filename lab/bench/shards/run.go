@@ -54,7 +54,10 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err := k.settled(ctx); err != nil {
 		return Result{}, err
 	}
-	r := Result{Members: c.Members, Partitions: c.Partitions, LeaseMS: bench.Millis(max(c.Lease, 0)), Largest: bench.Round(k.largest(), 2)}
+	r := Result{
+		Members: c.Members, Partitions: c.Partitions, LeaseMS: bench.Millis(max(c.Lease, 0)),
+		Largest: bench.Round(k.largest(), 2),
+	}
 	if err := k.kills(ctx, &r); err != nil {
 		return r, err
 	}
@@ -199,7 +202,8 @@ func (k *cluster) kills(ctx context.Context, r *Result) error {
 		r.Kills++
 	}
 	r.times(again)
-	r.MovedKill, r.MovedJoin = bench.Round(float64(moved)/float64(max(least, 1)), 3), bench.Round(float64(movedJoin)/float64(max(leastJoin, 1)), 3)
+	r.MovedKill, r.MovedJoin = bench.Round(float64(moved)/float64(max(least, 1)), 3),
+		bench.Round(float64(movedJoin)/float64(max(leastJoin, 1)), 3)
 	return nil
 }
 
@@ -236,7 +240,8 @@ func (k *cluster) restarts(ctx context.Context, r *Result) error {
 	o := &k.observer
 	slices.Sort(o.requests)
 	r.Requests, r.Retried = len(o.requests), o.retried
-	r.RequestP99, r.RequestMax = bench.Millis(bench.Percentile(o.requests, 99)), bench.Millis(bench.Percentile(o.requests, 100))
+	r.RequestP99, r.RequestMax = bench.Millis(bench.Percentile(o.requests, 99)),
+		bench.Millis(bench.Percentile(o.requests, 100))
 	r.TwoOwners, r.SameToken, r.OldToken = o.twoOwners, o.sameToken, o.oldToken
 	return nil
 }

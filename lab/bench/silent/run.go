@@ -110,7 +110,10 @@ func startGroup(c *Config, system string) (*group, error) {
 	defer sockets.Close()
 	for rank := range c.Members {
 		in, out := io.Pipe()
-		p, err := sockets.Start(rank, launch.Command{Args: append(slices.Clone(c.Command), system), Input: true, Stdout: out, Stderr: os.Stderr})
+		p, err := sockets.Start(rank, launch.Command{
+			Args: append(slices.Clone(c.Command), system), Input: true, Stdout: out,
+			Stderr: os.Stderr,
+		})
 		if err != nil {
 			return g, err
 		}

@@ -78,7 +78,8 @@ func TestEvaluate(t *testing.T) {
 	}
 	got := evaluate(c, "x", 35*ms, reports)
 	want := Result{
-		System: "x", Members: 4, Silent: []int{2}, ViewMS: 65, BeforeMS: 2, FirstMS: 7, MedianMS: 7, WorstMS: 7, Sent: 2, Incomplete: 1,
+		System: "x", Members: 4, Silent: []int{2}, ViewMS: 65, BeforeMS: 2, FirstMS: 7, MedianMS: 7, WorstMS: 7, Sent: 2,
+		Incomplete:     1,
 		MessagesBefore: 1.33, MessagesAfter: 3,
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -18,11 +18,14 @@ func WriteTable(w io.Writer, c Config, results []Result) error {
 				r.System, r.Run, r.RateBefore, r.RateAfter, r.RateAfter/max(r.RateBefore, 1), r.Lost, view(r))
 		}
 	} else {
-		fmt.Fprintf(&b, "%d members, %d bytes every %v; stopped: %s; times in ms until the last live member has it\n\n", c.Members, c.Size, c.Interval, ranks)
-		fmt.Fprintf(&b, "%-10s %4s %8s %8s %8s %8s %11s %9s %9s\n", "system", "run", "before", "first", "median", "worst", "incomplete", "messages", "view")
+		fmt.Fprintf(&b, "%d members, %d bytes every %v; stopped: %s; times in ms until the last live member has it\n\n",
+			c.Members, c.Size, c.Interval, ranks)
+		fmt.Fprintf(&b, "%-10s %4s %8s %8s %8s %8s %11s %9s %9s\n", "system", "run", "before", "first", "median", "worst",
+			"incomplete", "messages", "view")
 		for _, r := range results {
 			fmt.Fprintf(&b, "%-10s %4d %8.2f %8.2f %8.2f %8.2f %11s %9.2f %9s\n",
-				r.System, r.Run, r.BeforeMS, r.FirstMS, r.MedianMS, r.WorstMS, fmt.Sprintf("%d of %d", r.Incomplete, r.Sent), r.MessagesAfter, view(r))
+				r.System, r.Run, r.BeforeMS, r.FirstMS, r.MedianMS, r.WorstMS, fmt.Sprintf("%d of %d", r.Incomplete, r.Sent),
+				r.MessagesAfter, view(r))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

@@ -24,7 +24,8 @@ func TestResult(t *testing.T) {
 		trials = append(trials, one)
 	}
 	r := c.result(trials)
-	if r.Job != 200 || r.GNU != 400 || r.OfGNU != 0.5 || r.JobCPU != 1000 || r.GNUCPU != 60_000 || r.Bytes != 1000 || r.Trials != 3 {
+	if r.Job != 200 || r.GNU != 400 || r.OfGNU != 0.5 || r.JobCPU != 1000 || r.GNUCPU != 60_000 || r.Bytes != 1000 ||
+		r.Trials != 3 {
 		t.Errorf("%+v", r)
 	}
 	for i, k := range r.Killed {

@@ -44,7 +44,8 @@ const defaultLimit = 10 * time.Second
 func (c *Config) Check() error {
 	switch {
 	case c.Members < 3 || c.Members > maxMembers:
-		return fmt.Errorf("--members %d: choose a number between 3, of which two are a majority when one is dead, and %d", c.Members, maxMembers)
+		return fmt.Errorf("--members %d: choose a number between 3, of which two are a majority when one is dead, and %d",
+			c.Members, maxMembers)
 	case c.Kills < 1 || c.Kills > maxKills:
 		return fmt.Errorf("--kills %d: choose a number between 1 and %d", c.Kills, maxKills)
 	}
@@ -114,11 +115,14 @@ func (c *Config) result(kills []kill) Result {
 	slices.Sort(cpu)
 	return Result{
 		kills:  kills,
-		System: c.System, Members: c.Members, Kills: len(kills), Coordinator: c.Coordinator, Processors: c.processors(), Complete: len(took),
-		P50: bench.Millis(bench.Percentile(took, 50)), P99: bench.Millis(bench.Percentile(took, 99)), Max: bench.Millis(bench.Percentile(took, 100)),
+		System: c.System, Members: c.Members, Kills: len(kills), Coordinator: c.Coordinator, Processors: c.processors(),
+		Complete: len(took),
+		P50:      bench.Millis(bench.Percentile(took, 50)), P99: bench.Millis(bench.Percentile(took, 99)),
+		Max:              bench.Millis(bench.Percentile(took, 100)),
 		DetectionP50:     bench.Millis(bench.Percentile(detection, 50)),
-		StabilizationP50: bench.Millis(bench.Percentile(stabilization, 50)), StabilizationP99: bench.Millis(bench.Percentile(stabilization, 99)),
-		CPUP50: bench.Millis(bench.Percentile(cpu, 50)), Timeslices: timeslices / max(1, len(took)),
+		StabilizationP50: bench.Millis(bench.Percentile(stabilization, 50)),
+		StabilizationP99: bench.Millis(bench.Percentile(stabilization, 99)),
+		CPUP50:           bench.Millis(bench.Percentile(cpu, 50)), Timeslices: timeslices / max(1, len(took)),
 	}
 }
 

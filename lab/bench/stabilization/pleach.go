@@ -19,7 +19,8 @@ func PleachMember(ctx context.Context, s *Survivor) error {
 	if s.Again {
 		own := s.Place.Addresses[s.Place.Rank]
 		c.Group, c.Listen, c.Security.Secret = s.Place.Group, own, s.Place.Secret
-		g, err = pleach.Join(ctx, c, slices.DeleteFunc(slices.Clone(s.Place.Addresses), func(a string) bool { return a == own })...)
+		g, err = pleach.Join(ctx, c, slices.DeleteFunc(slices.Clone(s.Place.Addresses),
+			func(a string) bool { return a == own })...)
 	} else {
 		g, err = pleach.Start(ctx, c)
 	}

@@ -117,7 +117,8 @@ func newGroup(ctx context.Context, c Config) (_ *group, err error) {
 func (g *group) start(rank int, which string) (err error) {
 	g.ready[rank], g.memberState[rank] = false, memberState{}
 	g.processes[rank], err = g.sockets.Start(rank, launch.Command{
-		Args: append(slices.Clone(g.config.Command), which), Env: []string{"GOMAXPROCS=" + strconv.Itoa(g.config.processors())},
+		Args:  append(slices.Clone(g.config.Command), which),
+		Env:   []string{"GOMAXPROCS=" + strconv.Itoa(g.config.processors())},
 		Files: []*os.File{g.report}, Stderr: os.Stderr, Input: true,
 	})
 	if err != nil {
@@ -182,7 +183,8 @@ func (g *group) becomeWhole(ctx context.Context) error {
 		return true
 	})
 	if errors.Is(err, bench.ErrTimeout) {
-		return fmt.Errorf("bench: %s: %d members are not in one view after %v", g.config.System, len(g.processes), rejoinTimeout)
+		return fmt.Errorf("bench: %s: %d members are not in one view after %v", g.config.System, len(g.processes),
+			rejoinTimeout)
 	}
 	if err == nil {
 		time.Sleep(restTime)

@@ -58,7 +58,8 @@ func TestRun(t *testing.T) {
 		if r.Kills != 3 || r.Complete != 3 || done != 3 || r.Views < 6 || r.Coordinator != coordinator {
 			t.Errorf("%+v, %d done", r, done)
 		}
-		if r.P50 <= 0 || r.P99 < r.P50 || r.Max < r.P99 || r.DetectionP50 <= 0 || r.StabilizationP50 <= 0 || r.StabilizationP99 > r.Max {
+		if r.P50 <= 0 || r.P99 < r.P50 || r.Max < r.P99 || r.DetectionP50 <= 0 || r.StabilizationP50 <= 0 ||
+			r.StabilizationP99 > r.Max {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -129,7 +130,8 @@ func TestRunInterleaved(t *testing.T) {
 	if err == nil || len(r) != 2 || r[1].Kills != 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if r[0].System != "pleach" || r[0].Kills != 3 || r[0].Complete != 3 || r[0].Views < 6 || r[0].Max < r[0].P50 || r[0].P50 <= 0 {
+	if r[0].System != "pleach" || r[0].Kills != 3 || r[0].Complete != 3 || r[0].Views < 6 || r[0].Max < r[0].P50 ||
+		r[0].P50 <= 0 {
 		t.Errorf("%+v", r[0])
 	}
 }

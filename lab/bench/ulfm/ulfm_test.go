@@ -119,7 +119,8 @@ func TestKillIncomplete(t *testing.T) {
 // A job in which no rank was killed has failed, and says why.
 func TestKillFails(t *testing.T) {
 	_, err := standIn(t, "echo no slots >&2; exit 7").Kill(t.Context(), 3, 1)
-	if err == nil || !strings.Contains(err.Error(), "no rank was killed") || !strings.Contains(err.Error(), "no slots") || !strings.Contains(err.Error(), "7") {
+	if err == nil || !strings.Contains(err.Error(), "no rank was killed") || !strings.Contains(err.Error(), "no slots") ||
+		!strings.Contains(err.Error(), "7") {
 		t.Error(err)
 	}
 }
@@ -160,7 +161,12 @@ func TestKillEndsWithItsContext(t *testing.T) {
 // Times are of complete kills.
 func TestSummarize(t *testing.T) {
 	ms := time.Millisecond
-	kills := []Kill{{true, 1 * ms, 2 * ms, 30 * ms, 40 * ms}, {}, {true, 2 * ms, 3 * ms, 4 * ms, 5 * ms}, {true, 3 * ms, 4 * ms, 5 * ms, 6 * ms}}
+	kills := []Kill{
+		{true, 1 * ms, 2 * ms, 30 * ms, 40 * ms},
+		{},
+		{true, 2 * ms, 3 * ms, 4 * ms, 5 * ms},
+		{true, 3 * ms, 4 * ms, 5 * ms, 6 * ms},
+	}
 	p := &Program{Version: "5.0.7"}
 	want := Result{
 		Version: "5.0.7", Ranks: 8, Kills: 4, Complete: 3,

@@ -33,6 +33,7 @@ something.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(), newBenchCp(), newBenchScale(), newBenchSilent(), newBenchFleet(), newBenchOrder(), newBenchShards())
+	cmd.AddCommand(newBenchBroadcast(), newBenchStabilization(), newBenchCollectives(), newBenchRestart(), newBenchSort(),
+		newBenchCp(), newBenchScale(), newBenchSilent(), newBenchFleet(), newBenchOrder(), newBenchShards())
 	return cmd
 }

@@ -12,7 +12,8 @@ import (
 func writeCollectivesTable(w io.Writer, results []collectives.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-10s %7s %9s  %-19s %7s %9s %9s %9s %9s %9s %10s %10s %9s\n",
-		"operation", "members", "size", "system", "rounds", "p10", "p50", "p99", "idle", "cpu", "of openmpi", "of its shm", "of plain")
+		"operation", "members", "size", "system", "rounds", "p10", "p50", "p99", "idle", "cpu", "of openmpi", "of its shm",
+		"of plain")
 	last := ""
 	for _, r := range results {
 		if r.Operation != last && last != "" {
@@ -24,7 +25,8 @@ func writeCollectivesTable(w io.Writer, results []collectives.Result) error {
 			system += " " + r.FailureMode
 		}
 		fmt.Fprintf(&b, "%-10s %7d %9d  %-19s %7d %9.1f %9.1f %9.1f %9.1f %9.1f %10s %10s %9s\n",
-			r.Operation, r.Members, r.Size, system, r.Rounds, r.P10, r.P50, r.P99, r.IdleP50, r.Processor, times(r.Ratio), times(r.OfShared), times(r.OfReport))
+			r.Operation, r.Members, r.Size, system, r.Rounds, r.P10, r.P50, r.P99, r.IdleP50, r.Processor, times(r.Ratio),
+			times(r.OfShared), times(r.OfReport))
 	}
 	b.WriteString("\nTimes are in µs.\n")
 	_, err := io.WriteString(w, b.String())

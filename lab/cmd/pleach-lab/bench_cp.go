@@ -69,7 +69,8 @@ func (c *benchCpCommand) write(w io.Writer, r *cp.Result) error {
 		return json.NewEncoder(w).Encode(r)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d bytes to %d processes, %s; ms until all have it\n\n", r.Size, r.Members, cli.Count(r.Trials, "trial"))
+	fmt.Fprintf(&b, "%d bytes to %d processes, %s; ms until all have it\n\n", r.Size, r.Members,
+		cli.Count(r.Trials, "trial"))
 	fmt.Fprintf(&b, "%-8s %9s %9s %15s\n", "", "p50", "cpu p50", "pleach is")
 	fmt.Fprintf(&b, "%-8s %9.0f %9.0f\n", "pleach", r.Pleach, r.PleachCPU)
 	fmt.Fprintf(&b, "%-8s %9.0f %9.0f %7.2f of it\n", "chain", r.Chain, r.ChainCPU, r.OfChain)

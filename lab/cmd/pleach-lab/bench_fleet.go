@@ -56,7 +56,8 @@ them. Ctrl-C ends the run.`,
 	fl.DurationVar(&f.config.Delay, "delay", 20*time.Millisecond, "`delay` of links between zones, one way")
 	fl.DurationVar(&f.config.Time, "time", 30*time.Second, "`time` of the broadcasts")
 	f.config.Rate = 20
-	fl.Var((*fullRate)(&f.config.Rate), "rate", "broadcasts per second, of all members together, or full: all of them as fast as they can")
+	fl.Var((*fullRate)(&f.config.Rate),
+		"rate", "broadcasts per second, of all members together, or full: all of them as fast as they can")
 	fl.IntVar(&f.config.Size, "size", 64, "size of a message, in `bytes`")
 	fl.DurationVar(&f.config.Kill, "kill", 500*time.Millisecond, "`interval` in which a gateway is killed; 0: none is")
 	fl.DurationVar(&f.config.Cut, "cut", 5*time.Second, "`time` for which a zone is cut off; 0: none is")

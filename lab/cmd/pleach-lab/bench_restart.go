@@ -84,7 +84,8 @@ func (r *restartCommand) write(w io.Writer, result restart.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d processes, %d rounds of %v and an Allreduce of %d float64: %.0f ms without a failure\n",
 		result.Members, result.Rounds, r.config.Compute, result.Elements, result.Job)
-	fmt.Fprintf(&b, "one killed at a random moment, a checkpoint every %d rounds, %s; ms lost\n\n", result.Every, cli.Count(result.Trials, "trial"))
+	fmt.Fprintf(&b, "one killed at a random moment, a checkpoint every %d rounds, %s; ms lost\n\n", result.Every,
+		cli.Count(result.Trials, "trial"))
 	fmt.Fprintf(&b, "%-20s %9s %9s %9s %9s\n", "", "p50", "min", "max", "of job")
 	for _, way := range result.Lost {
 		fmt.Fprintf(&b, "%-20s %9.0f %9.0f %9.0f %8.0f%%\n", way.Way, way.P50, way.Min, way.Max, 100*way.Part)

@@ -14,7 +14,8 @@ import (
 
 // Every way ends with the same result, and the time lost stands side by side.
 func TestBenchRestart(t *testing.T) {
-	out := clitest.Printed(t, newBenchRestart(), "--members", "3", "--rounds", "12", "--compute", "2ms", "--checkpoint", "4", "--trials", "2")
+	out := clitest.Printed(t, newBenchRestart(), "--members", "3", "--rounds", "12", "--compute", "2ms", "--checkpoint",
+		"4", "--trials", "2")
 	for _, line := range []string{
 		`^3 processes, 12 rounds of 2ms and an Allreduce of 1000 float64: \d+ ms without a failure$`,
 		`^one killed at a random moment, a checkpoint every 4 rounds, 2 trials; ms lost$`,
@@ -26,7 +27,8 @@ func TestBenchRestart(t *testing.T) {
 		}
 	}
 	var r restart.Result
-	text := clitest.Printed(t, newBenchRestart(), "--members", "2", "--rounds", "4", "--compute", "1ms", "--checkpoint", "2", "--trials", "1", "--json")
+	text := clitest.Printed(t, newBenchRestart(), "--members", "2", "--rounds", "4", "--compute", "1ms", "--checkpoint",
+		"2", "--trials", "1", "--json")
 	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Trials != 1 || len(r.Lost) != 4 {
 		t.Errorf("%s: %v", text, err)
 	}

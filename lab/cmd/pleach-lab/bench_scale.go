@@ -103,7 +103,8 @@ func (s *scaleCommand) write(w io.Writer, results []scale.Result) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "All members in one process, over %s; per member\n\n", s.config.Transport)
 	fmt.Fprintf(&b, "%8s %8s %11s %11s %7s | %24s %9s %9s | %5s %17s %9s %9s %6s\n",
-		"members", "heap", "goroutines", "connections", "idle", "broadcast p50/p99 (bare)", "messages", "cpu", "kills", "view p50/p99", "frames", "cpu", "views")
+		"members", "heap", "goroutines", "connections", "idle", "broadcast p50/p99 (bare)", "messages", "cpu", "kills",
+		"view p50/p99", "frames", "cpu", "views")
 	for _, r := range results {
 		fmt.Fprintf(&b, "%8d %5.0f kB %11.1f %11.1f %6.3f%% | %24s %9.2f %6.0f µs | %5d %17s %9.1f %6.0f µs %6.1f\n",
 			r.Members, r.HeapKB, r.Goroutines, r.Connections, r.IdleCPU,
@@ -112,10 +113,12 @@ func (s *scaleCommand) write(w io.Writer, results []scale.Result) error {
 	}
 	for i, r := range results {
 		if r.Joined > 0 && (i == 0 || results[i-1].Members != r.Members) {
-			fmt.Fprintf(&b, "\n%s joined %d at once in %.0f ms and %s.", cli.Count(r.Joined, "member"), r.Members-r.Joined, r.JoinMS, cli.Count(r.JoinViews, "view"))
+			fmt.Fprintf(&b, "\n%s joined %d at once in %.0f ms and %s.", cli.Count(r.Joined, "member"), r.Members-r.Joined,
+				r.JoinMS, cli.Count(r.JoinViews, "view"))
 		}
 		if missed := r.Rounds - r.Complete; missed > 0 {
-			fmt.Fprintf(&b, "\n%d of %d times, no view without %d of %d members came in time.", missed, r.Rounds, r.Kills, r.Members)
+			fmt.Fprintf(&b, "\n%d of %d times, no view without %d of %d members came in time.", missed, r.Rounds, r.Kills,
+				r.Members)
 		}
 		if missed := r.Broadcasts - r.BroadcastsComplete; missed > 0 && (i == 0 || results[i-1].Members != r.Members) {
 			fmt.Fprintf(&b, "\n%d of %d broadcasts to %d members were not complete in time.", missed, r.Broadcasts, r.Members)

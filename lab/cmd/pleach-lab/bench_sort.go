@@ -86,7 +86,8 @@ func (s *benchSortCommand) write(w io.Writer, r *sort.Result) error {
 	fmt.Fprintf(&b, "%d records of 100 bytes, %d processes, %s: %.0f ms, %.0f ms of processor time\n",
 		r.Records, r.Members, cli.Count(r.Trials, "trial"), r.Job, r.JobCPU)
 	if r.GNU > 0 {
-		fmt.Fprintf(&b, "GNU sort: %.0f ms, %.0f ms of processor time; pleach takes %.2f of its time\n", r.GNU, r.GNUCPU, r.OfGNU)
+		fmt.Fprintf(&b, "GNU sort: %.0f ms, %.0f ms of processor time; pleach takes %.2f of its time\n", r.GNU, r.GNUCPU,
+			r.OfGNU)
 	}
 	fmt.Fprintf(&b, "\n%-20s %12s %12s %9s %9s\n", "killed in phase", "run-through", "restart", "ratio", "equal")
 	for _, k := range r.Killed {

@@ -33,7 +33,8 @@ func TestBenchSortBesideGNU(t *testing.T) {
 		t.Skip(err)
 	}
 	var r sort.Result
-	text := clitest.Printed(t, newBenchSort(), "--records", "20000", "--members", "2", "--trials", "1", "--compare", "gnu", "--json")
+	text := clitest.Printed(t, newBenchSort(), "--records", "20000", "--members", "2", "--trials", "1", "--compare", "gnu",
+		"--json")
 	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Trials != 1 || r.OfGNU <= 0 || len(r.Killed) != 4 {
 		t.Errorf("%v: %s", err, text)
 	}

@@ -62,10 +62,12 @@ a directory by chroot, which takes root. Where there is none, Pleach is measured
 	f := cmd.Flags()
 	f.IntVar(&s.config.Members, "members", 16, "number `N` of members, each a process")
 	f.IntVar(&s.config.Kills, "kills", 20, "number `K` of kills, one after the other")
-	f.BoolVar(&s.config.Coordinator, "coordinator", false, "kill the coordinator each time, instead of a random other member")
+	f.BoolVar(&s.config.Coordinator, "coordinator", false,
+		"kill the coordinator each time, instead of a random other member")
 	f.Uint64Var(&s.config.Seed, "seed", 1, "`seed` that chooses the members that are killed")
 	f.StringVar(&s.compare, "compare", "", "`system` to measure too: ulfm")
-	f.StringVar(&s.ulfmRoot, "ulfm-root", "", "root `directory` of a system that has Open MPI with ULFM, as make ulfmroot makes it")
+	f.StringVar(&s.ulfmRoot, "ulfm-root", "",
+		"root `directory` of a system that has Open MPI with ULFM, as make ulfmroot makes it")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	cli.Complete(cmd, "compare", systemULFM)
 	return cmd
@@ -116,7 +118,8 @@ func (s *stabilizationCommand) findULFM(ctx context.Context, messages io.Writer)
 	}
 	program, without, err := ulfm.Find(ctx, s.ulfmRoot)
 	if err == nil && without != "" {
-		fmt.Fprintf(messages, "ulfm: not found: %s. Pleach is measured alone. Install Open MPI 5 with ULFM, or make a root directory that has it (make ulfmroot DIR=/srv/trixie) and name it by --ulfm-root.\n", without)
+		fmt.Fprintf(messages,
+			"ulfm: not found: %s. Pleach is measured alone. Install Open MPI 5 with ULFM, or make a root directory that has it (make ulfmroot DIR=/srv/trixie) and name it by --ulfm-root.\n", without)
 	}
 	return program, err
 }
@@ -137,7 +140,8 @@ func (s *stabilizationCommand) write(w io.Writer, report stabilizationJSON) erro
 	if r.Coordinator {
 		victim = "the coordinator"
 	}
-	fmt.Fprintf(&b, "%d members in processes of their own, %d times %s was killed, %d views; ms\n\n", r.Members, r.Kills, victim, r.Views)
+	fmt.Fprintf(&b, "%d members in processes of their own, %d times %s was killed, %d views; ms\n\n", r.Members, r.Kills,
+		victim, r.Views)
 	fmt.Fprintf(&b, "%-14s %9s %9s %9s %9s\n", "", "complete", "p50", "p99", "max")
 	fmt.Fprintf(&b, "%-14s %9d %9.2f %9.2f %9.2f\n", "kill to view", r.Complete, r.P50, r.P99, r.Max)
 	fmt.Fprintf(&b, "%-14s %9s %9.2f\n", "detection", "", r.DetectionP50)
@@ -149,9 +153,12 @@ func (s *stabilizationCommand) write(w io.Writer, report stabilizationJSON) erro
 		fmt.Fprintf(&b, "\n%d times the others removed a member that was alive.\n", r.Evicted)
 	}
 	if u := report.ULFM; u != nil {
-		fmt.Fprintf(&b, "\nOpen MPI %s with ULFM in turns with it, %d ranks, %d times a rank was killed; ms, p50\n\n", u.Version, u.Ranks, u.Kills)
-		fmt.Fprintf(&b, "%9s %12s %11s %16s %8s %13s %10s\n", "complete", "first error", "last error", "revoke + shrink", "+ agree", "pleach: view", "of shrink")
-		fmt.Fprintf(&b, "%9d %12.2f %11.2f %16.2f %8.2f %13.2f %10s\n", u.Complete, u.FirstErrorP50, u.LastErrorP50, u.ShrinkP50, u.AgreeP50, r.P50, times(u.Ratio))
+		fmt.Fprintf(&b, "\nOpen MPI %s with ULFM in turns with it, %d ranks, %d times a rank was killed; ms, p50\n\n",
+			u.Version, u.Ranks, u.Kills)
+		fmt.Fprintf(&b, "%9s %12s %11s %16s %8s %13s %10s\n", "complete", "first error", "last error", "revoke + shrink",
+			"+ agree", "pleach: view", "of shrink")
+		fmt.Fprintf(&b, "%9d %12.2f %11.2f %16.2f %8.2f %13.2f %10s\n", u.Complete, u.FirstErrorP50, u.LastErrorP50,
+			u.ShrinkP50, u.AgreeP50, r.P50, times(u.Ratio))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -83,7 +83,9 @@ func (y *layout) failed() ([]protocol.Rank, error) {
 		case r < 0 || r >= y.size:
 			return nil, fmt.Errorf("--fail %s: %d is not one of the ranks 0 to %d", y.fail, r, y.size-1)
 		case r == y.root:
-			return nil, fmt.Errorf("--fail %s: rank %d is the root, without which there is no broadcast: choose other ranks or another --root", y.fail, r)
+			return nil, fmt.Errorf(
+				"--fail %s: rank %d is the root, without which there is no broadcast: choose other ranks or another --root",
+				y.fail, r)
 		}
 		ranks = append(ranks, protocol.Rank(r))
 	}
@@ -126,7 +128,8 @@ func parseNumbers(flag, list string) (numbers []int, err error) {
 	for text := range strings.SplitSeq(list, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %q is not a number: write numbers with commas between them, as in 0,1,3", flag, list, text)
+			return nil, fmt.Errorf("%s %s: %q is not a number: write numbers with commas between them, as in 0,1,3", flag,
+				list, text)
 		}
 		numbers = append(numbers, n)
 	}

@@ -27,11 +27,13 @@ import (
 // Scripts read what --json writes.
 func TestGoldenJSONFields(t *testing.T) {
 	clitest.GoldenFields(t, newRoot(), map[string][]byte{
-		"sim":         simJSON(t),
-		"sim --trace": clitest.WrittenBy(t, func(w io.Writer) (err error) { logp.WriteTrace(w, &err)(clitest.Filled[logp.Event]()); return err }),
-		"tree":        []byte(printed(t, "tree", "-P", "4", "--fail", "1", "--json")),
-		"tune":        tuneJSON(t),
-		"reproduce":   clitest.WrittenBy(t, func(w io.Writer) error { return reproduce.WriteClaims(w, clitest.Filled[[]reproduce.Claim]()) }),
+		"sim": simJSON(t),
+		"sim --trace": clitest.WrittenBy(t,
+			func(w io.Writer) (err error) { logp.WriteTrace(w, &err)(clitest.Filled[logp.Event]()); return err }),
+		"tree": []byte(printed(t, "tree", "-P", "4", "--fail", "1", "--json")),
+		"tune": tuneJSON(t),
+		"reproduce": clitest.WrittenBy(t,
+			func(w io.Writer) error { return reproduce.WriteClaims(w, clitest.Filled[[]reproduce.Claim]()) }),
 		"bench broadcast": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&broadcastCommand{json: true}).write(w, clitest.Filled[[]broadcast.Result]())
 		}),
@@ -41,14 +43,16 @@ func TestGoldenJSONFields(t *testing.T) {
 		"bench collectives": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&collectivesCommand{json: true}).write(w, clitest.Filled[[]collectives.Result]())
 		}),
-		"bench collectives --choices": clitest.WrittenBy(t, (&collectivesCommand{json: true, config: collectives.Config{Members: []int{8}}}).writeChoices),
+		"bench collectives --choices": clitest.WrittenBy(t,
+			(&collectivesCommand{json: true, config: collectives.Config{Members: []int{8}}}).writeChoices),
 		"bench fleet": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&fleetCommand{json: true}).write(w, &clitest.Filled[[]fleet.Result]()[0])
 		}),
 		"bench order": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&orderCommand{json: true}).write(w, clitest.Filled[[]order.Result]())
 		}),
-		"bench scale": clitest.WrittenBy(t, func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, clitest.Filled[[]scale.Result]()) }),
+		"bench scale": clitest.WrittenBy(t,
+			func(w io.Writer) error { return (&scaleCommand{json: true}).write(w, clitest.Filled[[]scale.Result]()) }),
 		"bench silent": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&silentCommand{json: true}).write(w, clitest.Filled[[]silent.Result]())
 		}),
@@ -66,7 +70,8 @@ func TestGoldenJSONFields(t *testing.T) {
 		"bench restart": clitest.WrittenBy(t, func(w io.Writer) error {
 			return (&restartCommand{json: true}).write(w, clitest.Filled[restart.Result]())
 		}),
-		"version": clitest.WrittenBy(t, func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[cli.Build]()) }),
+		"version": clitest.WrittenBy(t,
+			func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[cli.Build]()) }),
 	})
 }
 
@@ -88,6 +93,7 @@ func tuneJSON(t *testing.T) []byte {
 		cmd := &cobra.Command{}
 		cmd.SetOut(w)
 		q, a := clitest.Filled[tune.Question](), clitest.Filled[tune.Answer]()
-		return (&tuneCommand{json: true}).writeJSON(cmd, &q, &a, &calibration{calls: collectiveCalibration{tasks: 8, hosts: 2}})
+		return (&tuneCommand{json: true}).writeJSON(cmd, &q, &a,
+			&calibration{calls: collectiveCalibration{tasks: 8, hosts: 2}})
 	})
 }

@@ -159,5 +159,6 @@ func reproduceInterrupted(done, left []string) error {
 	if len(done) > 0 {
 		text = "done: " + strings.Join(done, ", ")
 	}
-	return cli.Interruption(fmt.Sprintf("interrupted; %s; the same command continues with: %s", text, strings.Join(left, ", ")))
+	return cli.Interruption(fmt.Sprintf("interrupted; %s; the same command continues with: %s", text,
+		strings.Join(left, ", ")))
 }

@@ -57,23 +57,34 @@ func (s *simCommand) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&s.dissemination, "dissemination", "tree", "how the message first spreads: "+words(disseminations))
 	f.StringVar(&s.correction, "correction", "checked", "how gaps are closed; none for ack, big and bfb")
-	f.StringVar(&s.start, "start", "synchronized", "when correction starts: synchronized, or overlapped, the default of --gossip-rounds")
-	f.StringVar(&s.early, "early", "correct", "what processes do that an overlapped correction reaches before the tree: correct, or only relay")
-	f.StringVar(&s.gossipTime, "gossip-time", "auto", "how long to gossip, a `time` or auto: by the formulas of Corrected Gossip")
+	f.StringVar(&s.start, "start", "synchronized",
+		"when correction starts: synchronized, or overlapped, the default of --gossip-rounds")
+	f.StringVar(&s.early, "early", "correct",
+		"what processes do that an overlapped correction reaches before the tree: correct, or only relay")
+	f.StringVar(&s.gossipTime, "gossip-time", "auto",
+		"how long to gossip, a `time` or auto: by the formulas of Corrected Gossip")
 	f.Int32Var(&s.gossipRounds, "gossip-rounds", 0, "gossip for a `number` of rounds instead of a time")
 	f.StringVar(&s.drain, "drain", "auto", "`time` from the end of gossip to the start of correction; auto is L+o")
 	f.StringVar(&s.faults, "faults", "0", "how many random processes are dead in each run, a `number` or a share as in 1%")
-	f.StringArrayVar(&s.die, "die", nil, "a `death` on the way, as in 5@12, 5@correction or 5#3 (after three sends); repeatable")
-	f.Float64Var(&s.stretch, "stretch", 1, "overload: `factor` by which sends and receives of a process take longer than o, a random one for each process, with this mean")
-	f.Float64Var(&s.lateness, "lateness", 0, "mean `time` by which processes wake up late from waits, as timers of real hosts fire late")
-	f.IntVar(&s.runs, "runs", 0, fmt.Sprintf("`number` of runs (default 1, or %d if anything is random; fewer from 2^22 processes on)", randomRuns))
+	f.StringArrayVar(&s.die, "die", nil,
+		"a `death` on the way, as in 5@12, 5@correction or 5#3 (after three sends); repeatable")
+	f.Float64Var(&s.stretch, "stretch", 1,
+		"overload: `factor` by which sends and receives of a process take longer than o, a random one for each process, with this mean")
+	f.Float64Var(&s.lateness, "lateness", 0,
+		"mean `time` by which processes wake up late from waits, as timers of real hosts fire late")
+	f.IntVar(&s.runs, "runs", 0,
+		fmt.Sprintf("`number` of runs (default 1, or %d if anything is random; fewer from 2^22 processes on)", randomRuns))
 	f.Uint64Var(&s.seed, "seed", 1, "`seed` of all randomness")
-	f.StringVar(&s.engine, "engine", experiments.EngineAuto, "how to simulate: "+words(engines)+"; the figures are the same")
+	f.StringVar(&s.engine, "engine", experiments.EngineAuto, "how to simulate: "+words(engines)+
+		"; the figures are the same")
 	f.BoolVar(&s.json, "json", false, "write one JSON object")
-	f.StringVar(&s.trace, "trace", "", "write the events of the first run as JSON lines into this `file`; - is stdout, and the report goes to stderr")
-	f.StringVar(&s.timeline, "timeline", "", fmt.Sprintf("draw the first run as SVG into this `file` (up to %d processes)", draw.MaxTimelineSize))
+	f.StringVar(&s.trace, "trace", "",
+		"write the events of the first run as JSON lines into this `file`; - is stdout, and the report goes to stderr")
+	f.StringVar(&s.timeline, "timeline", "", fmt.Sprintf("draw the first run as SVG into this `file` (up to %d processes)",
+		draw.MaxTimelineSize))
 	cli.Complete(cmd, "dissemination", disseminations...)
-	cli.Complete(cmd, "correction", "none", "checked", "throttled", "opportunistic:2", "optimized:2", "safe:2", "failure-proof:1", "delayed:8", "paced:8", "patient:8")
+	cli.Complete(cmd, "correction", "none", "checked", "throttled", "opportunistic:2", "optimized:2", "safe:2",
+		"failure-proof:1", "delayed:8", "paced:8", "patient:8")
 	cli.Complete(cmd, "start", starts...)
 	cli.Complete(cmd, "early", earlies...)
 	cli.Complete(cmd, "engine", engines...)
@@ -231,7 +242,8 @@ func (s *simCommand) takeRuns(cmd *cobra.Command, c *experiments.Scenario) (err 
 	}
 	c.Seed, c.Engine = s.seed, s.engine
 	if s.timeline != "" && c.Size > draw.MaxTimelineSize {
-		return fmt.Errorf("--timeline: a picture of %d processes cannot be read: choose -P %d or less", c.Size, draw.MaxTimelineSize)
+		return fmt.Errorf("--timeline: a picture of %d processes cannot be read: choose -P %d or less", c.Size,
+			draw.MaxTimelineSize)
 	}
 	return nil
 }

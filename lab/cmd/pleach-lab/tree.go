@@ -83,11 +83,14 @@ func (t *treeCommand) run(w io.Writer) error {
 func (t *treeCommand) checkSize() error {
 	switch {
 	case t.out != "" && t.size > draw.MaxPictureSize:
-		return fmt.Errorf("-P %d: a picture shows at most %d ranks: choose fewer, or --json instead of --out", t.size, draw.MaxPictureSize)
+		return fmt.Errorf("-P %d: a picture shows at most %d ranks: choose fewer, or --json instead of --out", t.size,
+			draw.MaxPictureSize)
 	case t.json && t.size > maxTreeJSON:
-		return fmt.Errorf("-P %d: --json writes at most %d ranks: choose fewer, or ask package topology, which needs no list", t.size, maxTreeJSON)
+		return fmt.Errorf("-P %d: --json writes at most %d ranks: choose fewer, or ask package topology, which needs no list",
+			t.size, maxTreeJSON)
 	case t.out == "" && !t.json && t.size > draw.MaxTextSize:
-		return fmt.Errorf("-P %d: text shows at most %d ranks: choose fewer, or --out FILE.svg or --json", t.size, draw.MaxTextSize)
+		return fmt.Errorf("-P %d: text shows at most %d ranks: choose fewer, or --out FILE.svg or --json", t.size,
+			draw.MaxTextSize)
 	}
 	return nil
 }

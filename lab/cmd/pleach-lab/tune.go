@@ -80,7 +80,8 @@ setting that gives a program these figures.`,
 	f.Uint64Var(&t.seed, "seed", 1, "`seed` of all randomness")
 	f.BoolVar(&t.json, "json", false, "write one JSON object")
 	f.StringVar(&t.out, "out", "", "draw the trade-off into this `file`, .svg or .png")
-	f.StringVar(&t.with, "calibrate", "", "measure L and o, with a process on this host or with pleach-lab tune echo at an `address`")
+	f.StringVar(&t.with, "calibrate", "",
+		"measure L and o, with a process on this host or with pleach-lab tune echo at an `address`")
 	f.Lookup("calibrate").NoOptDefVal = loopback
 	f.IntVar(&t.hosts, "hosts", 1, "with --calibrate, `number` of hosts of the job whose collectives are predicted")
 	cmd.MarkFlagsMutuallyExclusive("calibrate", "latency")
@@ -104,7 +105,8 @@ func (t *tuneCommand) question() (q tune.Question, err error) {
 	case t.size < 3:
 		return q, fmt.Errorf("-P %d: choose a number of processes between 3 and %d", t.size, logp.MaxSize)
 	case q.Dead > int(q.Size)-2:
-		return q, fmt.Errorf("--faults %s: of %d processes at most %d can be dead, as the root and one to hear it live", t.faults, t.size, t.size-2)
+		return q, fmt.Errorf("--faults %s: of %d processes at most %d can be dead, as the root and one to hear it live",
+			t.faults, t.size, t.size-2)
 	case !(t.reliability > 0 && t.reliability < 1):
 		return q, fmt.Errorf("--reliability %g: choose a probability above 0 and below 1, as in 0.9999", t.reliability)
 	case t.hosts < 1 || int64(t.hosts) > t.size:

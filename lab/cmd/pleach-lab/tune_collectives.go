@@ -29,14 +29,17 @@ func (c *collectiveCalibration) String() string {
 		n    *calibrate.Network
 	}{{"inside a host", &c.inside}, {"between hosts", &c.between}} {
 		l := link.n.Link()
-		fmt.Fprintf(&b, "  %s: 2o + L = %s, o = %v, so L = %v; %.2f GB/s\n", link.name, spreadText(link.n.Hop), cli.Micro(l.Overhead), cli.Micro(l.Latency), l.Bandwidth/1e9)
+		fmt.Fprintf(&b, "  %s: 2o + L = %s, o = %v, so L = %v; %.2f GB/s\n", link.name, spreadText(link.n.Hop),
+			cli.Micro(l.Overhead), cli.Micro(l.Latency), l.Bandwidth/1e9)
 	}
 	fmt.Fprintf(&b, "for %d tasks on %d hosts they choose:\n", c.tasks, c.hosts)
 	fmt.Fprintf(&b, "  %-10s %8s %12s %12s  %s\n", "", "bytes", "predicted", "one level", "algorithm")
 	for _, choice := range calibrate.Choices(c.network(), c.tasks, c.hosts) {
-		fmt.Fprintf(&b, "  %-10s %8d %12v %12v  %s\n", choice.Collective, choice.Bytes, cli.Micro(choice.Predicted), cli.Micro(choice.OneLevel), choice.Algorithm)
+		fmt.Fprintf(&b, "  %-10s %8d %12v %12v  %s\n", choice.Collective, choice.Bytes, cli.Micro(choice.Predicted),
+			cli.Micro(choice.OneLevel), choice.Algorithm)
 	}
-	fmt.Fprintf(&b, "in a program, the same on all processes: pleach.Config{Job: pleach.Job{Network: %s}}\n\n", networkText(c.network()))
+	fmt.Fprintf(&b, "in a program, the same on all processes: pleach.Config{Job: pleach.Job{Network: %s}}\n\n",
+		networkText(c.network()))
 	return b.String()
 }
 
@@ -66,5 +69,8 @@ type collectiveCalibrationJSON struct {
 
 func (c *collectiveCalibration) json() collectiveCalibrationJSON {
 	n := c.network()
-	return collectiveCalibrationJSON{c.tasks, c.hosts, linkJSON(n.Inside), linkJSON(n.Between), calibrate.Choices(n, c.tasks, c.hosts)}
+	return collectiveCalibrationJSON{
+		c.tasks, c.hosts, linkJSON(n.Inside), linkJSON(n.Between),
+		calibrate.Choices(n, c.tasks, c.hosts),
+	}
 }

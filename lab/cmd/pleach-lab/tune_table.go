@@ -10,7 +10,8 @@ import (
 // tuneTable is the answer for people.
 func tuneTable(q *tune.Question, a *tune.Answer) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "P=%d, L=%d, o=%d, %d dead, reliability %g, seed %d\n\n", q.Size, q.L, q.O, q.Dead, q.Reliability, q.Seed)
+	fmt.Fprintf(&b, "P=%d, L=%d, o=%d, %d dead, reliability %g, seed %d\n\n", q.Size, q.L, q.O, q.Dead,
+		q.Reliability, q.Seed)
 	fmt.Fprintf(&b, "%-34s %8s %8s %8s %9s %10s  %s\n", "", "latency", "p99", "bound", "messages", "P(miss)", "missed")
 	for i := range a.Options {
 		o := &a.Options[i]
@@ -18,7 +19,8 @@ func tuneTable(q *tune.Question, a *tune.Answer) string {
 		if o.Runs == 0 {
 			fmt.Fprintf(&b, "%8s %8s %8d %9s %10.2g  not simulated", "-", "-", o.Bound, "-", o.Miss)
 		} else {
-			fmt.Fprintf(&b, "%8.2f %8.0f %8d %9.2f %10.2g  %d of %d runs", o.Latency, o.P99, o.Bound, o.Messages, o.Miss, o.Missed, o.Runs)
+			fmt.Fprintf(&b, "%8.2f %8.0f %8d %9.2f %10.2g  %d of %d runs", o.Latency, o.P99, o.Bound, o.Messages, o.Miss,
+				o.Missed, o.Runs)
 		}
 		if !o.Meets {
 			b.WriteString(", not reliable enough")
@@ -35,7 +37,8 @@ func tuneTable(q *tune.Question, a *tune.Answer) string {
 		index int
 	}{{"fastest", a.Fastest}, {"fewest messages", a.Leanest}} {
 		o := &a.Options[choice.index]
-		fmt.Fprintf(&b, "%-16s %s: pleach-lab sim -P %d -L %d -o %d --faults %d %s\n", choice.what, o.Name(), q.Size, q.L, q.O, q.Dead, tuneFlags(o))
+		fmt.Fprintf(&b, "%-16s %s: pleach-lab sim -P %d -L %d -o %d --faults %d %s\n", choice.what, o.Name(), q.Size, q.L,
+			q.O, q.Dead, tuneFlags(o))
 	}
 	return b.String()
 }

@@ -45,8 +45,11 @@ var workers = map[string]worker{
 	}},
 	"collectives": {0, func(ctx context.Context, _ []string) error { return collectives.Serve(ctx) }},
 	"cp":          {1, func(ctx context.Context, args []string) error { return cp.Serve(ctx, args[0]) }},
-	"echo":        {0, func(ctx context.Context, _ []string) error { return calibrate.ServeEcho(ctx, os.Stdin, os.Stdout) }},
-	"restart":     {1, func(ctx context.Context, args []string) error { return restart.Serve(ctx, args[0]) }},
+	"echo": {0, func(ctx context.Context, _ []string) error {
+		return calibrate.ServeEcho(ctx, os.Stdin,
+			os.Stdout)
+	}},
+	"restart": {1, func(ctx context.Context, args []string) error { return restart.Serve(ctx, args[0]) }},
 	"silent": {1, func(_ context.Context, args []string) error {
 		return silent.Serve(context.Background(), builtinSilent(args[0]))
 	}},

@@ -13,7 +13,8 @@ func TestNetworkOf(t *testing.T) {
 	all := func(d time.Duration) []time.Duration { return slices.Repeat([]time.Duration{d}, 10) }
 	const us = time.Microsecond
 	n := networkOf(all(20*us), all(20*us+9*3*us), 10, all(20*us+1000*us), 1_000_000)
-	if n.Hop.Median != 10*us || n.Overhead.Median != 3*us || n.Latency != 4*us || n.Bandwidth < 0.99e9 || n.Bandwidth > 1.01e9 {
+	if n.Hop.Median != 10*us || n.Overhead.Median != 3*us || n.Latency != 4*us || n.Bandwidth < 0.99e9 ||
+		n.Bandwidth > 1.01e9 {
 		t.Errorf("%+v", n)
 	}
 	if l := n.Link(); l != (collective.Link{Latency: 4 * us, Overhead: 3 * us, Bandwidth: n.Bandwidth}) {

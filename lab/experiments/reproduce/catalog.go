@@ -17,7 +17,8 @@ func Catalog() []Experiment {
 	for _, b := range testBeds() {
 		all = append(all, b.experiment())
 	}
-	all = append(all, smProtocol(), openDelayed(), openOverlapped(), openDying(), openRacks(), openHealing(), openOffers(), simSpeed())
+	all = append(all, smProtocol(), openDelayed(), openOverlapped(), openDying(), openRacks(), openHealing(), openOffers(),
+		simSpeed())
 	all = append(all, figure11(processes), figure12(processes), smProcesses())
 	overheads := overheadRuns()
 	for _, f := range overheadFigures() {

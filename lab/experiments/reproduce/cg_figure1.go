@@ -91,7 +91,8 @@ func judgeGossipFigure1(d Data) []Claim {
 	return []Claim{
 		{
 			where: "§III-A, Figure 1", Claim: "time at which half of the nodes are colored", Stated: "≈ 18",
-			Measured: fmt.Sprintf("%.1f (Eq. 1: %.1f)", half, halfTime(t, "model")), Verdict: verdict(near(half, 18, 1)), Runs: t.runs(),
+			Measured: fmt.Sprintf("%.1f (Eq. 1: %.1f)", half, halfTime(t, "model")), Verdict: verdict(near(half, 18, 1)),
+			Runs: t.runs(),
 		},
 		{
 			where: "§III-A, Figure 1", Claim: "time the optimal tree requires", Stated: "20",

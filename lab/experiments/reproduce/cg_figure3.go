@@ -126,7 +126,10 @@ func (f gossipTotal) draw(d Data) []chart.Chart {
 		Series: []chart.Series{
 			plainLine(fmt.Sprintf("Eq. %d, δ = 6.93e-7", f.equation), t.points("T", "model_papers_miss", "", ""), chart.Gray),
 			plainLine(fmt.Sprintf("Eq. %d, as many runs", f.equation), t.points("T", "model", "", ""), 0),
-			{Name: fmt.Sprintf("maximum of %s runs", figure(t.number("runs"), 0)), Kind: chart.Dots, Color: 1, Points: t.points("T", "max", "", "")},
+			{
+				Name: fmt.Sprintf("maximum of %s runs", figure(t.number("runs"), 0)), Kind: chart.Dots, Color: 1,
+				Points: t.points("T", "max", "", ""),
+			},
 		},
 	}}
 }
@@ -137,8 +140,10 @@ func (f gossipTotal) judge(d Data) []Claim {
 	where := f.where + ", " + f.figure
 	if f.statedTime == 0 {
 		return []Claim{{
-			where: where, Claim: fmt.Sprintf("Eq. %d bounds the total time from above", f.equation), Stated: "an upper bound, very rarely reached",
-			Measured: fmt.Sprintf("exceeded by %.0f steps at most, up to %.0f above", above, below), Verdict: verdict(above <= 0), Runs: t.runs(),
+			where: where, Claim: fmt.Sprintf("Eq. %d bounds the total time from above", f.equation),
+			Stated:   "an upper bound, very rarely reached",
+			Measured: fmt.Sprintf("exceeded by %.0f steps at most, up to %.0f above", above, below),
+			Verdict:  verdict(above <= 0), Runs: t.runs(),
 		}}
 	}
 	choice, err := f.best(gossipModel(missed))
@@ -152,16 +157,21 @@ func (f gossipTotal) judge(d Data) []Claim {
 		{
 			where: where, Claim: fmt.Sprintf("best T by Eq. %d, L = O = 1, N = 1,024", f.equation), Stated: whole(f.statedTime),
 			Measured: fmt.Sprint(int64(choice.Time)), Verdict: verdict(near(float64(choice.Time), f.statedTime, 1)),
-			Note: map[bool]string{true: "Eq. 4 has the same minimum at 24 and 26; of several, the largest is taken here"}[f.equation == 4],
+			Note: map[bool]string{
+				true: "Eq. 4 has the same minimum at 24 and 26; of several, the largest is taken here",
+			}[f.equation == 4],
 		},
 		{
-			where: where, Claim: fmt.Sprintf("Eq. %d predicts the T with the least total time of %s", f.equation, f.algorithm), Stated: "reliably",
-			Measured: fmt.Sprintf("least at %s; predicted for as many runs: %s", span(whole, found...), span(whole, predicted...)), Runs: t.runs(),
+			where: where, Claim: fmt.Sprintf("Eq. %d predicts the T with the least total time of %s", f.equation, f.algorithm),
+			Stated: "reliably",
+			Measured: fmt.Sprintf("least at %s; predicted for as many runs: %s", span(whole, found...),
+				span(whole, predicted...)), Runs: t.runs(),
 			Verdict: verdict(predicted[0] <= found[len(found)-1]+1 && found[0] <= predicted[len(predicted)-1]+1),
 			Note:    "fewer runs have shorter gaps at worst, so a shorter T is enough for them than for the paper's",
 		},
 		{
-			where: where, Claim: fmt.Sprintf("largest difference between Eq. %d and the largest total time", f.equation), Stated: steps(f.statedError),
+			where: where, Claim: fmt.Sprintf("largest difference between Eq. %d and the largest total time", f.equation),
+			Stated:   steps(f.statedError),
 			Measured: steps(largest), Verdict: f.judgeDifference(largest, t.number("runs")), Runs: t.runs(),
 			Note: fmt.Sprintf("for T from %.0f to %.0f; of few runs the longest gap varies more, and one rank more costs up to two steps", f.statedTime-aroundTime, f.statedTime+aroundTime),
 		},

@@ -125,7 +125,8 @@ func drawScaling(d Data, name, title string, share int) []chart.Chart {
 		Y: chart.Axis{Label: "latency [steps]"},
 	}
 	for i, algorithm := range scalingAlgorithms {
-		c.Series = append(c.Series, chart.Series{Name: algorithm, Color: i, Points: t.where("algorithm", algorithm).points("N", "latency", "", "")})
+		c.Series = append(c.Series,
+			chart.Series{Name: algorithm, Color: i, Points: t.where("algorithm", algorithm).points("N", "latency", "", "")})
 	}
 	if share == 0 { // with failures it would not reach all
 		var opt []chart.Point
@@ -162,7 +163,8 @@ func judgeScaling(d Data, name string, share, beats int) []Claim {
 	last := sizes[len(sizes)-1]
 	claims := []Claim{
 		{
-			where: "§IV-E, " + figureName, Claim: "FCG outperforms BIG in latency from N nodes on", Stated: map[int]string{0: "512 or more", 64: "more than 256"}[share],
+			where: "§IV-E, " + figureName, Claim: "FCG outperforms BIG in latency from N nodes on",
+			Stated:   map[int]string{0: "512 or more", 64: "more than 256"}[share],
 			Measured: figure(from, 0), Verdict: verdict(from >= float64(beats)/2 && from <= 2*float64(beats)), Runs: t.runs(),
 			Note: "T is chosen anew here for every N, and a step more or less shifts where the curves cross",
 		},
@@ -184,7 +186,8 @@ func judgeScaling(d Data, name string, share, beats int) []Claim {
 		Note: "OCG always takes as long as its worst case; CCG ends when it may",
 	}, Claim{
 		where: "§IV-E", Claim: "FCG's work compared with BIG at the largest N", Stated: "less than 50%",
-		Measured: percent(work("FCG")/work("BIG"), 0), Verdict: verdict(work("FCG") < 0.5*work("BIG")), Runs: t.where("N", int(last)).runs(),
+		Measured: percent(work("FCG")/work("BIG"), 0), Verdict: verdict(work("FCG") < 0.5*work("BIG")),
+		Runs: t.where("N", int(last)).runs(),
 		Note: "follows from the printed work of Figure 7's table, which cannot be (docs/adr/0004)",
 	})
 }

@@ -49,7 +49,8 @@ func measureFaults(j *job) (Data, error) {
 		if c.labels[1] != "gossip" {
 			outside = countGaps(gaps, c, r.Results)
 		}
-		summary.add(c.labels[0], c.labels[1], q.Mean, q.StdDev, q.P5, q.P95, m.Mean, m.P5, m.P95, outside, r.Unreached.Runs, r.Runs)
+		summary.add(c.labels[0], c.labels[1], q.Mean, q.StdDev, q.P5, q.P95, m.Mean, m.P5, m.P95, outside,
+			r.Unreached.Runs, r.Runs)
 	})
 }
 

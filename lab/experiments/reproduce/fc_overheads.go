@@ -25,17 +25,20 @@ func overheadRuns() *Source {
 func measureOverheads(j *job) (Data, error) {
 	o := experiments.Overheads{
 		Members: []int{4, 8, 16}[:j.pick(1, 3, 3)], Rounds: j.pick(5, 150, 1000),
-		Fixed: j.pick(4, 8, 8), Sizes: []int{4, 1 << 10, 1 << 16, 1 << 20}[:j.pick(2, 4, 4)], Large: j.pick(1<<14, 4<<20, 4<<20),
+		Fixed: j.pick(4, 8, 8), Sizes: []int{4, 1 << 10, 1 << 16, 1 << 20}[:j.pick(2, 4, 4)],
+		Large: j.pick(1<<14, 4<<20, 4<<20),
 		Fewer: j.pick(2, 20, 100), Trials: j.pick(1, 3, 11), Seed: j.seed, Progress: j.done, Command: j.Task,
 	}
 	overheads, recoveries, err := o.Measure(j.ctx)
 	if err != nil {
 		return nil, err
 	}
-	t := newTable("call", "members", "bytes", "run_through_p50_us", "run_through_mean_us", "plain_p50_us", "plain_mean_us", "overhead", "runs")
+	t := newTable("call", "members", "bytes", "run_through_p50_us", "run_through_mean_us", "plain_p50_us", "plain_mean_us",
+		"overhead", "runs")
 	for i := range overheads {
 		r := &overheads[i]
-		t.add(r.Call, r.Members, r.Bytes, r.RunThrough.P50, r.RunThrough.Mean, r.Report.P50, r.Report.Mean, r.Overhead(), r.Rounds)
+		t.add(r.Call, r.Members, r.Bytes, r.RunThrough.P50, r.RunThrough.Mean, r.Report.P50, r.Report.Mean, r.Overhead(),
+			r.Rounds)
 	}
 	u := newTable("call", "phase", "members", "recovery_p50_us", "recovery_max_us", "normal_p50_us", "runs")
 	for _, r := range recoveries {
@@ -112,15 +115,20 @@ func (f overheadFigure) draw(d Data) []chart.Chart {
 	charts := []chart.Chart{
 		runtime(f.name, f.title+", 4 bytes per process", f.small(d), "members", processes),
 		{
-			Name: f.name + "-overhead", Title: f.title + ", factor of fault tolerance", X: processes, Y: chart.Axis{Label: "with ∕ without", From: 0, To: 5},
+			Name: f.name + "-overhead", Title: f.title + ", factor of fault tolerance", X: processes,
+			Y:      chart.Axis{Label: "with ∕ without", From: 0, To: 5},
 			Series: []chart.Series{{Name: "here", Color: 0, Points: f.small(d).points("members", "overhead", "", "")}},
 		},
 	}
 	if f.stated > 0 {
-		charts[1].Series = append(charts[1].Series, chart.Series{Name: "average in the thesis", Kind: chart.Rule, Color: 2, Points: []chart.Point{{Y: f.stated}}})
+		charts[1].Series = append(charts[1].Series, chart.Series{
+			Name: "average in the thesis", Kind: chart.Rule, Color: 2,
+			Points: []chart.Point{{Y: f.stated}},
+		})
 	}
 	if t := f.bySize(d); f.call == "broadcast" {
-		charts = append(charts, runtime(f.name+"-sizes", f.title+" by size of message", t, "bytes", chart.Axis{Label: "bytes", Log: true, Ticks: chart.Powers(2, 20, 6)}))
+		charts = append(charts, runtime(f.name+"-sizes", f.title+" by size of message", t,
+			"bytes", chart.Axis{Label: "bytes", Log: true, Ticks: chart.Powers(2, 20, 6)}))
 	}
 	return charts
 }
@@ -132,8 +140,10 @@ func (f overheadFigure) judge(d Data) []Claim {
 	var claims []Claim
 	if f.stated > 0 {
 		claims = append(claims, Claim{
-			where: "§5.2, " + f.figures, Claim: f.title + ": average factor that fault tolerance costs while nobody fails", Stated: f.words,
-			Measured: fmt.Sprintf("%s (%s by size of job)", times(mean), span(times, factors...)), Verdict: verdict(mean > 0.9*f.stated), Runs: t.runs(),
+			where: "§5.2, " + f.figures, Claim: f.title + ": average factor that fault tolerance costs while nobody fails",
+			Stated:   f.words,
+			Measured: fmt.Sprintf("%s (%s by size of job)", times(mean), span(times, factors...)),
+			Verdict:  verdict(mean > 0.9*f.stated), Runs: t.runs(),
 			Note: "the thesis agrees on the outcome after every collective; here senders keep what they have sent, and nothing more is sent as long as nobody fails" + f.note,
 		})
 	}
@@ -141,13 +151,17 @@ func (f overheadFigure) judge(d Data) []Claim {
 	case "broadcast":
 		all := u.numbers("overhead")
 		claims = append(claims, Claim{
-			where: "§5.2.2, Figure 5.5", Claim: "Broadcast: the factor of fault tolerance by size of message (4 bytes to 1 MiB)", Stated: "almost constant",
+			where: "§5.2.2, Figure 5.5", Claim: "Broadcast: the factor of fault tolerance by size of message (4 bytes to 1 MiB)",
+			Stated:   "almost constant",
 			Measured: span(times, all...), Verdict: shown(slices.Max(all)-slices.Min(all) < 0.5), Runs: u.runs(),
 		})
 	case "alltoall":
 		claims = append(claims, Claim{
-			where: "§5.2.6, Figures 5.12 and 5.14", Claim: "All-to-all: the factor of fault tolerance is small, with 4 bytes and with 4 MB per process", Stated: "not as high as that of reimplementing",
-			Measured: fmt.Sprintf("%s, %s", times(mean), times(u.number("overhead"))), Verdict: shown(mean < 1.5 && u.number("overhead") < 1.5), Runs: t.runs() + u.runs(),
+			where:    "§5.2.6, Figures 5.12 and 5.14",
+			Claim:    "All-to-all: the factor of fault tolerance is small, with 4 bytes and with 4 MB per process",
+			Stated:   "not as high as that of reimplementing",
+			Measured: fmt.Sprintf("%s, %s", times(mean), times(u.number("overhead"))),
+			Verdict:  shown(mean < 1.5 && u.number("overhead") < 1.5), Runs: t.runs() + u.runs(),
 			Note: "the text has no figure for it",
 		})
 	}
@@ -166,7 +180,10 @@ func recovery(runs *Source) Experiment {
 
 func drawRecovery(d Data) []chart.Chart {
 	t := d["recovery"]
-	c := chart.Chart{Name: "fc-recovery", Title: "Collectives in which a process dies", Y: chart.Axis{Label: "median time [ms]"}}
+	c := chart.Chart{
+		Name: "fc-recovery", Title: "Collectives in which a process dies",
+		Y: chart.Axis{Label: "median time [ms]"},
+	}
 	for _, f := range overheadFigures() {
 		c.Categories = append(c.Categories, f.title)
 	}
@@ -184,9 +201,11 @@ func judgeRecovery(d Data) []Claim {
 	t := d["recovery"]
 	milliseconds := func(v float64) string { return fmt.Sprintf("%.1f", v/1000) }
 	return []Claim{{
-		where: "§5.2.1", Claim: "results of collectives in which a process is killed, compared with those without failures", Stated: "equal",
-		Measured: fmt.Sprintf("equal in %d of %d, after %s ms (medians by collective and moment)", t.runs(), t.runs(), span(milliseconds, t.numbers("recovery_p50_us")...)),
-		Verdict:  Agrees, Runs: t.runs(),
+		where: "§5.2.1", Claim: "results of collectives in which a process is killed, compared with those without failures",
+		Stated: "equal",
+		Measured: fmt.Sprintf("equal in %d of %d, after %s ms (medians by collective and moment)", t.runs(), t.runs(),
+			span(milliseconds, t.numbers("recovery_p50_us")...)),
+		Verdict: Agrees, Runs: t.runs(),
 		Note: "a wrong result would have ended the measurement",
 	}}
 }

@@ -21,7 +21,10 @@ func queryRuns() *Source {
 }
 
 func measureQueries(j *job) (Data, error) {
-	tables := Data{"times": newTable(applicationColumns()...), "root": newTable("call", "dies", "members", "returned", "taken_over", "runs")}
+	tables := Data{
+		"times": newTable(applicationColumns()...),
+		"root":  newTable("call", "dies", "members", "returned", "taken_over", "runs"),
+	}
 	groups := []int{2, 4, 8, 16}[:j.pick(1, 3, 4)]
 	first := 0
 	if j.keep != nil {
@@ -75,26 +78,31 @@ const queryAbout = "The thesis measures 1 GB per process on a cluster, and takes
 // queryFigures are those with a process that dies, and the one without.
 func queryFigures(runs *Source) (all []Experiment) {
 	all = append(all, Experiment{
-		Name: "fc-figure-5.17", Paper: collectives, Title: "TPC-H Query 3 with and without fault tolerance, no process failing",
+		Name: "fc-figure-5.17", Paper: collectives,
+		Title: "TPC-H Query 3 with and without fault tolerance, no process failing",
 		About: queryAbout, Source: runs, claims: judgeQueryWithoutFailures,
 		charts: func(d Data) []chart.Chart {
-			return []chart.Chart{queryChart("fc-figure-5.17", "Query 3, no process failing", d, 0, experiments.RunThrough, experiments.Plain)}
+			return []chart.Chart{queryChart("fc-figure-5.17", "Query 3, no process failing", d, 0, experiments.RunThrough,
+				experiments.Plain)}
 		},
 	})
 	for phase := 1; phase <= 4; phase++ {
 		f := queryPhase{fmt.Sprintf("fc-figure-5.%d", 17+phase), phase}
 		all = append(all, Experiment{
-			Name: f.name, Paper: collectives, Title: fmt.Sprintf("TPC-H Query 3, a process dies in phase %d, beside a restart", phase),
+			Name: f.name, Paper: collectives, Title: fmt.Sprintf("TPC-H Query 3, a process dies in phase %d, beside a restart",
+				phase),
 			About: queryAbout, Source: runs, charts: f.draw, claims: f.judge,
 		})
 	}
 	return append(all, Experiment{
-		Name: "fc-figure-5.24", Paper: collectives, Title: "TPC-H Query 3 with plain calls and an agreement after each, a process dies in phase 4",
+		Name: "fc-figure-5.24", Paper: collectives,
+		Title: "TPC-H Query 3 with plain calls and an agreement after each, a process dies in phase 4",
 		About: queryAbout + " The optimization of §5.4: as long as no process has failed, calls that only report failures are made, and an agreement after each (that of ULFM, which reports the dead). " +
 			"Where it tells of a failure, that call and all later ones are made by those that run through.",
 		Source: runs, claims: judgeOptimization,
 		charts: func(d Data) []chart.Chart {
-			return []chart.Chart{queryChart("fc-figure-5.24", "Query 3, a process dies in phase 4", d, 4, experiments.Restart, experiments.RunThrough, experiments.Optimized)}
+			return []chart.Chart{queryChart("fc-figure-5.24", "Query 3, a process dies in phase 4", d, 4, experiments.Restart,
+				experiments.RunThrough, experiments.Optimized)}
 		},
 	})
 }
@@ -122,7 +130,8 @@ func queryChart(name, title string, d Data, phase int, approaches ...string) cha
 	for _, data := range []string{experiments.Generated, experiments.Present} {
 		for _, approach := range approaches {
 			label, color := approachSeries(approach)
-			s := chart.Series{Name: label + ", data " + data, Color: color, Points: t.where("approach", approach).where("data", data).points("members", "p50_ms", "", "")}
+			s := chart.Series{Name: label + ", data " + data, Color: color, Points: t.where("approach", approach).where("data",
+				data).points("members", "p50_ms", "", "")}
 			if data == experiments.Present {
 				s.Kind = chart.Dashed
 			}
@@ -148,7 +157,8 @@ func combine(a, b []float64, f func(x, y float64) float64) []float64 {
 
 // quotients are those of the medians of two approaches in a phase.
 func quotients(d Data, approach, to, data string, phase int) []float64 {
-	return combine(medians(d, approach, data, phase), medians(d, to, data, phase), func(x, y float64) float64 { return x / y })
+	return combine(medians(d, approach, data, phase), medians(d, to, data, phase),
+		func(x, y float64) float64 { return x / y })
 }
 
 // below judges that all ratios are less than a limit: that they are, that none is, or
@@ -169,9 +179,12 @@ func judgeQueryWithoutFailures(d Data) []Claim {
 	present := quotients(d, experiments.RunThrough, experiments.Plain, experiments.Present, 0)
 	last := len(generated) - 1
 	return []Claim{{
-		where: "§5.3.2, Figure 5.17", Claim: "Query 3 while no process fails: fault-tolerant compared with without, for more and more processes", Stated: "longer",
-		Measured: fmt.Sprintf("%s times by the number of processes; %s with present data", span(times, generated...), span(times, present...)),
-		Verdict:  verdict(generated[last] > max(1.1, generated[0])), Runs: t.runs(),
+		where:  "§5.3.2, Figure 5.17",
+		Claim:  "Query 3 while no process fails: fault-tolerant compared with without, for more and more processes",
+		Stated: "longer",
+		Measured: fmt.Sprintf("%s times by the number of processes; %s with present data", span(times, generated...),
+			span(times, present...)),
+		Verdict: verdict(generated[last] > max(1.1, generated[0])), Runs: t.runs(),
 		Note: "the thesis agrees on the outcome after every collective; here senders log what they have sent, and no further message is sent as long as no process fails",
 	}}
 }
@@ -186,7 +199,8 @@ func (f queryPhase) draw(d Data) []chart.Chart {
 	title := fmt.Sprintf("Query 3, a process dies in phase %d", f.phase)
 	charts := []chart.Chart{queryChart(f.name, title, d, f.phase, experiments.Restart, experiments.RunThrough)}
 	if f.phase == 4 {
-		charts = append(charts, lostChart(f.name+"-lost", "Query 3, what a death costs", []string{"phase 1", "phase 2", "phase 3", "phase 4"}, d, experiments.Plain))
+		charts = append(charts, lostChart(f.name+"-lost", "Query 3, what a death costs",
+			[]string{"phase 1", "phase 2", "phase 3", "phase 4"}, d, experiments.Plain))
 	}
 	return charts
 }
@@ -225,18 +239,25 @@ func (f queryPhase) judge(d Data) []Claim {
 	perDeath := dead.sum("restored") / dead.sum("runs")
 	claims := []Claim{
 		{
-			where: where, Claim: fmt.Sprintf("Query 3, a process dies in phase %d: fault-tolerant compared with a restart", f.phase), Stated: "better",
-			Measured: span(times, generated...) + " times by the number of processes", Verdict: below(generated, 1), Runs: t.runs(),
+			where: where, Claim: fmt.Sprintf("Query 3, a process dies in phase %d: fault-tolerant compared with a restart",
+				f.phase), Stated: "better",
+			Measured: span(times, generated...) + " times by the number of processes", Verdict: below(generated, 1),
+			Runs: t.runs(),
 		},
 		{
-			where: where, Claim: fmt.Sprintf("Query 3, a process dies in phase %d: partitions that are generated again", f.phase), Stated: "only the lost one",
-			Measured: fmt.Sprintf("%s for each death; all of them after a restart", times(perDeath)), Verdict: verdict(perDeath == 1), Runs: dead.runs(),
+			where: where, Claim: fmt.Sprintf("Query 3, a process dies in phase %d: partitions that are generated again",
+				f.phase), Stated: "only the lost one",
+			Measured: fmt.Sprintf("%s for each death; all of them after a restart", times(perDeath)),
+			Verdict:  verdict(perDeath == 1), Runs: dead.runs(),
 			Note: []string{"", "if the root died, the sizes that it had gathered are replayed from the log", "", ""}[f.phase-1],
 		},
 		{
-			where: where, Claim: fmt.Sprintf("Query 3, a process dies in phase %d: the same where data need not be generated", f.phase), Stated: "not measured",
-			Measured: fmt.Sprintf("%s times by the number of processes; the largest job loses %.0f ms, by a restart %.0f ms (%.0f ms if it generates the lost partition)", span(times, present...),
-				lost(d, experiments.RunThrough, experiments.Plain, experiments.Present, f.phase), lost(d, experiments.Restart, experiments.Plain, experiments.Present, f.phase),
+			where: where, Claim: fmt.Sprintf("Query 3, a process dies in phase %d: the same where data need not be generated",
+				f.phase), Stated: "not measured",
+			Measured: fmt.Sprintf(
+				"%s times by the number of processes; the largest job loses %.0f ms, by a restart %.0f ms (%.0f ms if it generates the lost partition)", span(times, present...),
+				lost(d, experiments.RunThrough, experiments.Plain, experiments.Present, f.phase),
+				lost(d, experiments.Restart, experiments.Plain, experiments.Present, f.phase),
 				lost(d, experiments.RunThrough, experiments.Plain, experiments.Generated, f.phase)),
 			Verdict: Answered, Runs: t.runs(),
 		},
@@ -251,7 +272,8 @@ func (f queryPhase) judge(d Data) []Claim {
 func judgeLaterPhases(d Data, where string) []Claim {
 	t := d["times"]
 	difference := func(phase int) []float64 {
-		return combine(medians(d, experiments.Restart, experiments.Generated, phase), medians(d, experiments.RunThrough, experiments.Generated, phase), func(x, y float64) float64 { return x - y })
+		return combine(medians(d, experiments.Restart, experiments.Generated, phase),
+			medians(d, experiments.RunThrough, experiments.Generated, phase), func(x, y float64) float64 { return x - y })
 	}
 	grows := combine(difference(1), difference(4), func(first, last float64) float64 { return first / last })
 	var all []float64
@@ -266,18 +288,22 @@ func judgeLaterPhases(d Data, where string) []Claim {
 	}
 	return []Claim{
 		{
-			where: where, Claim: "Query 3: the difference between restart and fault tolerance in later phases", Stated: "increases",
-			Measured: fmt.Sprintf("%s ms in phase 1, %s ms in phase 4, by the number of processes", span(milliseconds, difference(1)...), span(milliseconds, difference(4)...)),
-			Verdict:  below(grows, 1), Runs: t.runs(),
+			where: where, Claim: "Query 3: the difference between restart and fault tolerance in later phases",
+			Stated: "increases",
+			Measured: fmt.Sprintf("%s ms in phase 1, %s ms in phase 4, by the number of processes",
+				span(milliseconds, difference(1)...), span(milliseconds, difference(4)...)),
+			Verdict: below(grows, 1), Runs: t.runs(),
 			Note: "most of the time is data generation, in the first phase: what the later ones add is little",
 		},
 		{
 			where: where, Claim: "Query 3, a process dies: cases (phase, number of processes) in which fault tolerance is preferable", Stated: "all",
-			Measured: fmt.Sprintf("%d of %d", count(all, func(v float64) bool { return v < 1 }), len(all)), Verdict: below(all, 1), Runs: t.runs(),
+			Measured: fmt.Sprintf("%d of %d", count(all, func(v float64) bool { return v < 1 }), len(all)),
+			Verdict:  below(all, 1), Runs: t.runs(),
 		},
 		{
 			where: "§5.3.1", Claim: "Query 3, the root dies in phase 4, before or after the last call: survivors that have the result", Stated: "stored at the root process",
-			Measured: fmt.Sprintf("the call returns it to a survivor in %s with a Reduce, and in %s with an Allreduce; through Takeover the new owner of the root's task had it in %s with a Reduce",
+			Measured: fmt.Sprintf(
+				"the call returns it to a survivor in %s with a Reduce, and in %s with an Allreduce; through Takeover the new owner of the root's task had it in %s with a Reduce",
 				share("reduce", "returned"), share("allreduce", "returned"), share("reduce", "taken_over")),
 			Verdict: Answered, Runs: root.runs(),
 			Note: "a Gather or Reduce returns when a process has sent its part, and no other call makes the survivors wait for the new root; so the query ends with an Allreduce here",
@@ -300,24 +326,28 @@ func judgeOptimization(d Data) []Claim {
 	t := d["times"].where("phase", 4)
 	ratio := func(approach, to string) []float64 { return quotients(d, approach, to, experiments.Generated, 4) }
 	present := quotients(d, experiments.Optimized, experiments.RunThrough, experiments.Present, 4)
-	toRestart, toThrough := ratio(experiments.Optimized, experiments.Restart), ratio(experiments.Optimized, experiments.RunThrough)
+	toRestart, toThrough := ratio(experiments.Optimized, experiments.Restart),
+		ratio(experiments.Optimized, experiments.RunThrough)
 	normal := func(to string) []float64 { return quotients(d, experiments.Optimized, to, experiments.Generated, 0) }
 	toPlain := normal(experiments.Plain)
 	byNumber := " times by the number of processes"
 	return []Claim{
 		{
-			where: where, Claim: "Query 3, a process dies in phase 4: the optimization compared with a restart", Stated: "clearly better",
+			where: where, Claim: "Query 3, a process dies in phase 4: the optimization compared with a restart",
+			Stated:   "clearly better",
 			Measured: span(times, toRestart...) + byNumber, Verdict: below(toRestart, 0.95), Runs: t.runs(),
 		},
 		{
 			where: where, Claim: "Query 3, a process dies in phase 4: the optimization compared with fault-tolerant calls throughout", Stated: "clearly better",
-			Measured: fmt.Sprintf("%s%s; %s with present data", span(times, toThrough...), byNumber, span(times, present...)), Verdict: verdict(slices.Max(toThrough) < 0.95), Runs: t.runs(),
+			Measured: fmt.Sprintf("%s%s; %s with present data", span(times, toThrough...), byNumber, span(times, present...)),
+			Verdict:  verdict(slices.Max(toThrough) < 0.95), Runs: t.runs(),
 			Note: "there is nothing to save: fault-tolerant calls send no message more than plain ones, and the optimization adds an agreement to each",
 		},
 		{
 			where: "§5.4", Claim: "Query 3 while no process fails: the optimization compared with plain calls (one agreement after each)", Stated: "minimal overhead",
-			Measured: fmt.Sprintf("%s%s; %s compared with fault-tolerant calls", span(times, toPlain...), byNumber, span(times, normal(experiments.RunThrough)...)),
-			Verdict:  shown(slices.Max(toPlain) < 1.1), Runs: d["times"].where("phase", 0).runs(),
+			Measured: fmt.Sprintf("%s%s; %s compared with fault-tolerant calls", span(times, toPlain...), byNumber,
+				span(times, normal(experiments.RunThrough)...)),
+			Verdict: shown(slices.Max(toPlain) < 1.1), Runs: d["times"].where("phase", 0).runs(),
 		},
 	}
 }

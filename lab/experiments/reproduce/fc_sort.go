@@ -39,7 +39,8 @@ func measureSorts(j *job) (Data, error) {
 }
 
 func drawSorts(d Data) []chart.Chart {
-	return []chart.Chart{lostChart("fc-sample-sort", "Sample sort, what a death costs", experiments.SortPhases(), d, experiments.RunThrough)}
+	return []chart.Chart{lostChart("fc-sample-sort", "Sample sort, what a death costs", experiments.SortPhases(), d,
+		experiments.RunThrough)}
 }
 
 func judgeSorts(d Data) []Claim {
@@ -47,18 +48,23 @@ func judgeSorts(d Data) []Claim {
 	through := t.where("approach", experiments.RunThrough)
 	dead := through.runs() - through.where("phase", 0).runs()
 	claims := []Claim{{
-		where: "§3.7", Claim: "sorts in which a process dies, in each of the phases, that end with all records in order", Stated: "all",
+		where: "§3.7", Claim: "sorts in which a process dies, in each of the phases, that end with all records in order",
+		Stated:   "all",
 		Measured: fmt.Sprintf("%d of %d", dead, dead), Verdict: Agrees, Runs: dead,
 		Note: "an output that is not right would have ended the measurement",
 	}}
 	for i, phase := range experiments.SortPhases() {
 		compare := func(data string) string {
-			return fmt.Sprintf("%s times (lost: %.0f ms, by a restart %.0f ms) with %s data", times(quotients(d, experiments.RunThrough, experiments.Restart, data, i+1)[0]),
-				lost(d, experiments.RunThrough, experiments.RunThrough, data, i+1), lost(d, experiments.Restart, experiments.RunThrough, data, i+1), data)
+			return fmt.Sprintf("%s times (lost: %.0f ms, by a restart %.0f ms) with %s data",
+				times(quotients(d, experiments.RunThrough, experiments.Restart, data, i+1)[0]),
+				lost(d, experiments.RunThrough, experiments.RunThrough, data, i+1),
+				lost(d, experiments.Restart, experiments.RunThrough, data, i+1), data)
 		}
 		claims = append(claims, Claim{
-			where: "§3.7", Claim: "a process dies when it begins to " + phase + ": sample sort compared with a restart", Stated: "not measured",
-			Measured: compare(experiments.Generated) + "; " + compare(experiments.Present), Verdict: Answered, Runs: t.where("phase", i+1).runs(),
+			where: "§3.7", Claim: "a process dies when it begins to " + phase + ": sample sort compared with a restart",
+			Stated:   "not measured",
+			Measured: compare(experiments.Generated) + "; " + compare(experiments.Present), Verdict: Answered,
+			Runs: t.where("phase", i+1).runs(),
 		})
 	}
 	return claims

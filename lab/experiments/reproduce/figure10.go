@@ -26,7 +26,8 @@ func table1(runs *Source) Experiment {
 	return Experiment{
 		Name: "ct-table-1", Paper: trees,
 		Title: "Cost of correction under faults aggregated for all tree types",
-		About: faultsAbout + "Percentiles are over the runs of all four trees together. A maximum grows with the number of runs: " +
+		About: faultsAbout +
+			"Percentiles are over the runs of all four trees together. A maximum grows with the number of runs: " +
 			"it is set beside the printed one and counts only if it is larger than that, or if there were as many runs.",
 		Source: runs, charts: drawTable1, claims: judgeTable1,
 	}
@@ -45,9 +46,13 @@ func drawFigure10(d Data) []chart.Chart {
 		high = append(high, chart.Point{X: float64(gap), Y: float64(h)})
 	}
 	for i, b := range broadcastNames[:4] {
-		c.Series = append(c.Series, chart.Series{Name: b.title, Kind: chart.Dots, Color: i, Points: t.where("broadcast", b.name).points("gap", "time", "", "")})
+		c.Series = append(c.Series, chart.Series{
+			Name: b.title, Kind: chart.Dots, Color: i,
+			Points: t.where("broadcast", b.name).points("gap", "time", "", ""),
+		})
 	}
-	c.Series = append(c.Series, plainLine("upper bound 9 + 2g", high, chart.Black), plainLine("lower bound 8 + g", low, chart.Gray))
+	c.Series = append(c.Series, plainLine("upper bound 9 + 2g", high, chart.Black),
+		plainLine("lower bound 8 + g", low, chart.Gray))
 	return []chart.Chart{c}
 }
 
@@ -78,7 +83,8 @@ func judgeFigure10(d Data) []Claim {
 	return []Claim{
 		{
 			where: "Lemma 3, §4.3", Claim: "runs outside 8 + g ≤ correction time ≤ 9 + 2g", Stated: "0",
-			Measured: figure(summary.sum("outside_lemma_3"), 0), Verdict: verdict(summary.sum("outside_lemma_3") == 0), Runs: int(all),
+			Measured: figure(summary.sum("outside_lemma_3"), 0), Verdict: verdict(summary.sum("outside_lemma_3") == 0),
+			Runs: int(all),
 		},
 		{
 			where: "§4.3", Claim: "runs with a maximum gap greater than 10", Stated: "less than 1%",
@@ -90,8 +96,9 @@ func judgeFigure10(d Data) []Claim {
 		},
 		{
 			where: "§4.3", Claim: "large gaps happened mostly for binomial trees", Stated: "most",
-			Measured: fmt.Sprintf("%s of gaps > 10, %s of gaps > 20", percent(binomial/over, 0), percent(largeBinomial/large, 0)),
-			Verdict:  verdict(largeBinomial/large > 0.5), Runs: int(over),
+			Measured: fmt.Sprintf("%s of gaps > 10, %s of gaps > 20", percent(binomial/over, 0),
+				percent(largeBinomial/large, 0)),
+			Verdict: verdict(largeBinomial/large > 0.5), Runs: int(over),
 		},
 	}
 }
@@ -120,7 +127,8 @@ func drawTable1(d Data) []chart.Chart {
 	}{{"maximum", 100}, {"99.9%", 99.9}, {"99%", 99}} {
 		var here, printed []chart.Point
 		for _, rate := range experiments.Table1Rates() {
-			here = append(here, chart.Point{X: 100 * rate, Y: d["gaps"].where("dead_percent", 100*rate).percentile("time", p.at)})
+			here = append(here, chart.Point{X: 100 * rate, Y: d["gaps"].where("dead_percent", 100*rate).percentile("time",
+				p.at)})
 			printed = append(printed, chart.Point{X: 100 * rate, Y: table1Printed[100*rate][1][2-i]})
 		}
 		c.Series = append(c.Series,
@@ -139,7 +147,8 @@ func judgeTable1(d Data) []Claim {
 			stated := table1Printed[rate][i]
 			measured := [3]float64{t.percentile(column, 99), t.percentile(column, 99.9), t.percentile(column, 100)}
 			claims = append(claims, Claim{
-				where: "Table 1", Claim: fmt.Sprintf("%s at %g%% dead: 99%%, 99.9%%, maximum", map[string]string{"gap": "maximum gap", "time": "correction time"}[column], rate),
+				where: "Table 1", Claim: fmt.Sprintf("%s at %g%% dead: 99%%, 99.9%%, maximum",
+					map[string]string{"gap": "maximum gap", "time": "correction time"}[column], rate),
 				Stated: three(stated), Measured: three(measured), Runs: t.runs(),
 				Verdict: verdict(near(measured[0], stated[0], 1) && near(measured[1], stated[1], math.Max(1, 0.1*stated[1]))),
 				Note:    maximumNote(measured[2], stated[2], t.runs()),
@@ -152,7 +161,8 @@ func judgeTable1(d Data) []Claim {
 func maximumNote(measured, stated float64, runs int) string {
 	switch {
 	case runs < table1RunsPrinted:
-		return fmt.Sprintf("the maximum is over %s runs, the printed one over %s", figure(float64(runs), 0), figure(table1RunsPrinted, 0))
+		return fmt.Sprintf("the maximum is over %s runs, the printed one over %s", figure(float64(runs), 0),
+			figure(table1RunsPrinted, 0))
 	case measured != stated:
 		return "the maximum is that of one run of 400,000"
 	}

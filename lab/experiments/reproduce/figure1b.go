@@ -75,9 +75,15 @@ func drawFigure1b(d Data) []chart.Chart {
 	}
 	for i, order := range []topology.Order{topology.InOrder, topology.Interleaved} {
 		t := random(d["times"].where("order", order))
-		c.Series = append(c.Series, chart.Series{Name: []string{"in-order", "interleaved"}[i], Color: i, Points: t.points("correction_time", "dead", "", "")})
+		c.Series = append(c.Series, chart.Series{
+			Name: []string{"in-order", "interleaved"}[i], Color: i,
+			Points: t.points("correction_time", "dead", "", ""),
+		})
 	}
-	c.Series = append(c.Series, chart.Series{Name: "10.5 steps", Kind: chart.Rule, Color: chart.Gray, Points: []chart.Point{{X: 10.5}}})
+	c.Series = append(c.Series, chart.Series{
+		Name: "10.5 steps", Kind: chart.Rule, Color: chart.Gray,
+		Points: []chart.Point{{X: 10.5}},
+	})
 	return []chart.Chart{c}
 }
 
@@ -106,16 +112,22 @@ func judgeFigure1b(d Data) []Claim {
 			Measured: figure(without, 0) + " steps", Verdict: verdict(without == 8), Runs: 2,
 		},
 		{
-			where: "§1, Figure 1b", Claim: "expected correction time of an interleaved tree does not exceed", Stated: "10.5 steps",
-			Measured: figure(worst, 2) + " steps with 32 dead", Verdict: verdict(worst <= 10.5), Runs: interleaved.where("dead", 32).runs(),
+			where: "§1, Figure 1b", Claim: "expected correction time of an interleaved tree does not exceed",
+			Stated:   "10.5 steps",
+			Measured: figure(worst, 2) + " steps with 32 dead", Verdict: verdict(worst <= 10.5),
+			Runs: interleaved.where("dead", 32).runs(),
 		},
 		{
-			where: "§1, Figure 1b", Claim: "expected correction time of an in-order tree grows with the number of faults", Stated: "grows",
-			Measured: fmt.Sprintf("%.1f steps with 1 dead, %.1f with 32", one, many), Verdict: verdict(many > 2*one), Runs: random(inorder).runs(),
+			where: "§1, Figure 1b", Claim: "expected correction time of an in-order tree grows with the number of faults",
+			Stated:   "grows",
+			Measured: fmt.Sprintf("%.1f steps with 1 dead, %.1f with 32", one, many), Verdict: verdict(many > 2*one),
+			Runs: random(inorder).runs(),
 		},
 		{
-			where: "§1", Claim: "one dead process near the root of an in-order tree makes correction longer than on average", Stated: "by orders of magnitude (100 times and more)",
-			Measured: fmt.Sprintf("%.0f times the mean of one dead (%s steps)", top/one, figure(top, 0)), Verdict: verdict(top > 100*one), Runs: 1,
+			where: "§1", Claim: "one dead process near the root of an in-order tree makes correction longer than on average",
+			Stated:   "by orders of magnitude (100 times and more)",
+			Measured: fmt.Sprintf("%.0f times the mean of one dead (%s steps)", top/one, figure(top, 0)),
+			Verdict:  verdict(top > 100*one), Runs: 1,
 		},
 	}
 }

@@ -66,7 +66,10 @@ func drawFigure5(d Data) []chart.Chart {
 			messages = append(messages, chart.Point{X: sent[i], Y: -float64(sender)}, chart.Point{X: received[i], Y: -to[i]})
 		}
 		c.Series = append(c.Series,
-			chart.Series{Name: fmt.Sprintf("messages of rank %d", sender), Kind: chart.Segments, Color: sender, Points: messages},
+			chart.Series{
+				Name: fmt.Sprintf("messages of rank %d", sender), Kind: chart.Segments, Color: sender,
+				Points: messages,
+			},
 			chart.Series{Kind: chart.Dots, Color: sender, Points: messages})
 	}
 	return []chart.Chart{c}
@@ -82,12 +85,14 @@ func judgeFigure5(d Data) []Claim {
 	best := slices.Max(d["messages"].where("shape", topology.Optimal(1, 1)).numbers("received"))
 	return []Claim{
 		{
-			where: "§3.2.2, Eq. 2 and Figure 5", Claim: "children of rank 0 of a Lamé tree, k = 3, P = 9", Stated: "1, 2, 3, 4, 6",
+			where: "§3.2.2, Eq. 2 and Figure 5", Claim: "children of rank 0 of a Lamé tree, k = 3, P = 9",
+			Stated:   "1, 2, 3, 4, 6",
 			Measured: children(0), Verdict: verdict(children(0) == "1, 2, 3, 4, 6"), Runs: 1,
 		},
 		{
 			where: "§3.2.2, Figure 5", Claim: "iterations in which ranks 1 and 2 send for the first time", Stated: "3 and 4",
-			Measured: fmt.Sprintf("%.0f and %.0f", firstSend(1), firstSend(2)), Verdict: verdict(firstSend(1) == 3 && firstSend(2) == 4), Runs: 1,
+			Measured: fmt.Sprintf("%.0f and %.0f", firstSend(1), firstSend(2)), Verdict: verdict(firstSend(1) == 3 &&
+				firstSend(2) == 4), Runs: 1,
 		},
 		{
 			where: "§3.2.2, Figure 5", Claim: "with L = o = 1 this tree's latency is minimal", Stated: "minimal",

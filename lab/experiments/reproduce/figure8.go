@@ -11,8 +11,9 @@ import (
 func figure8(runs *Source) Experiment {
 	return Experiment{
 		Name: "ct-figure-8", Paper: trees,
-		Title:  "Average quiescence latency grows with fault rate",
-		About:  faultsAbout + "Checked gossip has T = 38, the best without faults, and fewer runs, as each takes a hundred times as long.",
+		Title: "Average quiescence latency grows with fault rate",
+		About: faultsAbout +
+			"Checked gossip has T = 38, the best without faults, and fewer runs, as each takes a hundred times as long.",
 		Source: runs, charts: drawFigure8, claims: judgeFigure8,
 	}
 }
@@ -85,16 +86,21 @@ func judgeFigure8(d Data) []Claim {
 		},
 		{
 			where: "§4.3", Claim: "average latency of corrected gossip grows from 0.01% to 4% dead", Stated: "by 4%",
-			Measured: "by " + one(gossipGrown), Verdict: verdict(near(gossipGrown, 0.04, 0.015)), Runs: t.where("broadcast", "gossip").runs(),
+			Measured: "by " + one(gossipGrown), Verdict: verdict(near(gossipGrown, 0.04, 0.015)),
+			Runs: t.where("broadcast", "gossip").runs(),
 		},
 		{
-			where: "§4.3", Claim: "standard deviation of a binomial tree's latency at 4% dead, compared with 0.01%", Stated: "17 times",
-			Measured: fmt.Sprintf("%.1f times", binomial), Verdict: verdict(within(binomial, 17, 0.3)), Runs: t.where("broadcast", "binomial").runs(),
+			where: "§4.3", Claim: "standard deviation of a binomial tree's latency at 4% dead, compared with 0.01%",
+			Stated:   "17 times",
+			Measured: fmt.Sprintf("%.1f times", binomial), Verdict: verdict(within(binomial, 17, 0.3)),
+			Runs: t.where("broadcast", "binomial").runs(),
 			Note: "the deviation at 0.01% hangs on the few runs in which a gap is longer than one",
 		},
 		{
-			where: "§4.3", Claim: "standard deviation of an optimal tree's latency at 4% dead, compared with 0.01%", Stated: "10 times",
-			Measured: fmt.Sprintf("%.1f times", optimal), Verdict: verdict(within(optimal, 10, 0.3)), Runs: t.where("broadcast", "optimal").runs(),
+			where: "§4.3", Claim: "standard deviation of an optimal tree's latency at 4% dead, compared with 0.01%",
+			Stated:   "10 times",
+			Measured: fmt.Sprintf("%.1f times", optimal), Verdict: verdict(within(optimal, 10, 0.3)),
+			Runs: t.where("broadcast", "optimal").runs(),
 			Note: "the deviation at 0.01% hangs on the few runs in which a gap is longer than one",
 		},
 		{
@@ -123,11 +129,14 @@ func judgeFigure9(d Data) []Claim {
 	return []Claim{
 		{
 			where: "§4.3", Claim: "messages of all broadcasts from 0.01% to 4% dead", Stated: "drop",
-			Measured: "by " + span(func(v float64) string { return percent(v, 1) }, changes...), Verdict: verdict(fall), Runs: t.runs(),
+			Measured: "by " + span(func(v float64) string { return percent(v, 1) }, changes...), Verdict: verdict(fall),
+			Runs: t.runs(),
 		},
 		{
-			where: "§4.3", Claim: "corrected trees send fewer messages than corrected gossip at every fault rate", Stated: "significantly fewer",
-			Measured: fmt.Sprintf("%s against %s per process", span(func(v float64) string { return figure(v, 2) }, treeMessages...),
+			where: "§4.3", Claim: "corrected trees send fewer messages than corrected gossip at every fault rate",
+			Stated: "significantly fewer",
+			Measured: fmt.Sprintf("%s against %s per process", span(func(v float64) string { return figure(v, 2) },
+				treeMessages...),
 				span(func(v float64) string { return figure(v, 2) }, gossipMessages...)), Verdict: verdict(fewer), Runs: t.runs(),
 		},
 	}

@@ -46,13 +46,17 @@ func measureLemma2(j *job) (Data, error) {
 func drawLemma2(d Data) []chart.Chart {
 	c := chart.Chart{
 		Name: "ct-lemma-2", Title: "Checked correction without faults",
-		X: chart.Axis{Label: "latency L [steps]", Ticks: chart.At(1, 2, 3, 4, 5, 6, 7, 8)}, Y: chart.Axis{Label: "correction time [steps]"},
+		X: chart.Axis{Label: "latency L [steps]", Ticks: chart.At(1, 2, 3, 4, 5, 6, 7, 8)},
+		Y: chart.Axis{Label: "correction time [steps]"},
 	}
 	for o := 1; o <= 3; o++ {
 		t := d["costs"].where("o", o)
 		c.Series = append(c.Series,
 			plainLine(fmt.Sprintf("o = %d, Lemma 2", o), t.points("L", "printed_time", "", ""), o-1),
-			chart.Series{Name: fmt.Sprintf("o = %d, simulated", o), Kind: chart.Dots, Color: o - 1, Points: t.points("L", "time", "", "")})
+			chart.Series{
+				Name: fmt.Sprintf("o = %d, simulated", o), Kind: chart.Dots, Color: o - 1,
+				Points: t.points("L", "time", "", ""),
+			})
 	}
 	return []chart.Chart{c}
 }
@@ -86,12 +90,15 @@ func judgeLemma2(d Data) []Claim {
 			Measured: figure(ours.number("messages"), 2), Verdict: verdict(ours.number("messages") == 5), Runs: 1,
 		},
 		{
-			where: "Lemma 2, Corollary 1", Claim: "4o + L + ⌊L/o⌋·o steps and 3 + ⌊L/o⌋ messages where o divides L", Stated: "always",
+			where: "Lemma 2, Corollary 1", Claim: "4o + L + ⌊L/o⌋·o steps and 3 + ⌊L/o⌋ messages where o divides L",
+			Stated:   "always",
 			Measured: fmt.Sprintf("%d of %d cases", agreeing, all), Verdict: verdict(agreeing == all), Runs: all,
 		},
 		{
-			where: "Lemma 2, Corollary 1", Claim: "the same where o does not divide L, as for L = 3, o = 2", Stated: "13 steps, 4 messages",
-			Measured: fmt.Sprintf("%.0f steps, %.0f messages", example.number("time"), example.number("messages")), Verdict: verdict(odd == 0), Runs: odd,
+			where: "Lemma 2, Corollary 1", Claim: "the same where o does not divide L, as for L = 3, o = 2",
+			Stated:   "13 steps, 4 messages",
+			Measured: fmt.Sprintf("%.0f steps, %.0f messages", example.number("time"), example.number("messages")),
+			Verdict:  verdict(odd == 0), Runs: odd,
 			Note: "the formulas need ⌈L/o⌉: the last send starts, not ends, at the multiple of o below 3o + L (docs/research/findings.md)",
 		},
 	}

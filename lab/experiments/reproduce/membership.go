@@ -26,7 +26,11 @@ type testBed struct {
 
 func testBeds() []testBed {
 	return []testBed{
-		{"sm-figure-6.1", "BlueGene/L over MPI", "Figures 6.1 and 6.2", 46, 20, []int{2, 4, 8, 16, 32, 64, 128, 256, 512, 1024}, true},
+		{
+			"sm-figure-6.1", "BlueGene/L over MPI", "Figures 6.1 and 6.2", 46, 20,
+			[]int{2, 4, 8, 16, 32, 64, 128, 256, 512, 1024},
+			true,
+		},
 		{"sm-figure-6.3", "OS cluster over TCP", "Figures 6.3 to 6.5", 940, 23, upTo(25), false},
 		{"sm-figure-6.6", "OS cluster over Myrinet", "Figures 6.6 to 6.8", 136, 23, upTo(25), false},
 		{"sm-figure-6.9", "XTORC over TCP", "Figures 6.9 to 6.11", 1180, 20, upTo(47), false},
@@ -110,16 +114,28 @@ func (b testBed) draw(d Data) []chart.Chart {
 	if b.log {
 		x.Ticks = chart.Powers(1, 10, 1)
 	}
-	times := chart.Chart{Name: b.name, Title: "Stabilization time, " + b.title, X: x, Y: chart.Axis{Label: "stabilization time [µs]"}}
-	latency := chart.Chart{Name: b.name + "-latency", Title: "Latency under contention, " + b.title, X: x, Y: chart.Axis{Label: "latency [µs]"}}
+	times := chart.Chart{
+		Name: b.name, Title: "Stabilization time, " + b.title, X: x,
+		Y: chart.Axis{Label: "stabilization time [µs]"},
+	}
+	latency := chart.Chart{
+		Name: b.name + "-latency", Title: "Latency under contention, " + b.title, X: x,
+		Y: chart.Axis{Label: "latency [µs]"},
+	}
 	for i, a := range []int{2, 4} {
 		t := d["times"].where("children", a)
 		times.Series = append(times.Series,
 			chart.Series{Name: fmt.Sprintf("a = %d, LogP", a), Color: i, Points: t.points("nodes", "simulated_us", "", "")},
-			chart.Series{Name: fmt.Sprintf("a = %d, contention model", a), Kind: chart.Dashed, Color: i, Points: t.points("nodes", "contention_us", "", "")},
+			chart.Series{
+				Name: fmt.Sprintf("a = %d, contention model", a), Kind: chart.Dashed, Color: i,
+				Points: t.points("nodes", "contention_us", "", ""),
+			},
 			plainLine(fmt.Sprintf("a = %d, base model", a), t.points("nodes", "model_us", "", ""), 5-i))
 		latency.Series = append(latency.Series,
-			chart.Series{Name: fmt.Sprintf("a parent and %d children", a), Color: i, Points: t.points("nodes", "latency_us", "", "")})
+			chart.Series{
+				Name: fmt.Sprintf("a parent and %d children", a), Color: i,
+				Points: t.points("nodes", "latency_us", "", ""),
+			})
 	}
 	return []chart.Chart{times, latency}
 }
@@ -133,7 +149,9 @@ func (b testBed) judge(d Data) []Claim {
 	two, four := at(2, last, "simulated_us"), at(4, last, "simulated_us")
 	middle := b.nodes[len(b.nodes)/2]
 	claims := []Claim{{
-		where: "§6.1, " + b.figures, Claim: fmt.Sprintf("stabilization time grows logarithmically with the number of nodes (%s, a = 2)", b.title), Stated: "logarithmically",
+		where:    "§6.1, " + b.figures,
+		Claim:    fmt.Sprintf("stabilization time grows logarithmically with the number of nodes (%s, a = 2)", b.title),
+		Stated:   "logarithmically",
 		Measured: fmt.Sprintf("%.0f µs with %d nodes, %.0f µs with %d", at(2, middle, "simulated_us"), middle, two, last),
 		Verdict:  verdict(two/at(2, middle, "simulated_us") < 2.2), Runs: t.runs(),
 	}}
@@ -141,22 +159,29 @@ func (b testBed) judge(d Data) []Claim {
 	switch b.name {
 	case "sm-figure-6.3":
 		claims = append(claims, Claim{
-			where: "§6.1.2, Figure 6.5", Claim: "latency under contention climbs steeply until so many nodes, binary and 4-ary", Stated: "3 and 5, then a small increase",
-			Measured: fmt.Sprintf("%s and %s, then none", figure(climbs(t, 2), 0), figure(climbs(t, 4), 0)), Verdict: verdict(climbs(t, 2) == 3 && climbs(t, 4) == 5), Runs: t.runs(),
+			where: "§6.1.2, Figure 6.5", Claim: "latency under contention climbs steeply until so many nodes, binary and 4-ary",
+			Stated:   "3 and 5, then a small increase",
+			Measured: fmt.Sprintf("%s and %s, then none", figure(climbs(t, 2), 0), figure(climbs(t, 4), 0)),
+			Verdict:  verdict(climbs(t, 2) == 3 && climbs(t, 4) == 5), Runs: t.runs(),
 			Note: "the small increase is the switch's, which LogP does not have",
 		})
 	case "sm-figure-6.6":
 		claims = append(claims, Claim{
-			where: "§6.1.2, Figure 6.8", Claim: "latency under contention as the number of nodes grows (fully formed tree)", Stated: "constant",
-			Measured: fmt.Sprintf("%.1f µs with 3 nodes, %.1f with 25", latency(2, 3), latency(2, 25)), Verdict: verdict(latency(2, 3) == latency(2, 25)), Runs: t.runs(),
+			where: "§6.1.2, Figure 6.8", Claim: "latency under contention as the number of nodes grows (fully formed tree)",
+			Stated:   "constant",
+			Measured: fmt.Sprintf("%.1f µs with 3 nodes, %.1f with 25", latency(2, 3), latency(2, 25)),
+			Verdict:  verdict(latency(2, 3) == latency(2, 25)), Runs: t.runs(),
 		}, Claim{
-			where: "§6.1.2, Figure 6.8", Claim: "latency under contention with four children instead of two", Stated: "increases significantly",
-			Measured: fmt.Sprintf("%.1f µs against %.1f", latency(4, last), latency(2, last)), Verdict: verdict(latency(4, last) > 1.05*latency(2, last)), Runs: t.runs(),
+			where: "§6.1.2, Figure 6.8", Claim: "latency under contention with four children instead of two",
+			Stated:   "increases significantly",
+			Measured: fmt.Sprintf("%.1f µs against %.1f", latency(4, last), latency(2, last)),
+			Verdict:  verdict(latency(4, last) > 1.05*latency(2, last)), Runs: t.runs(),
 		})
 	case "sm-figure-6.1":
 		claims = append(claims, Claim{
 			where: "§6.1.1", Claim: "time with 1,024 nodes is in the order of microseconds", Stated: "below a millisecond",
-			Measured: fmt.Sprintf("%.0f µs with a = 2 (base model %.0f µs)", two, at(2, last, "model_us")), Verdict: verdict(two < 1000), Runs: t.runs(),
+			Measured: fmt.Sprintf("%.0f µs with a = 2 (base model %.0f µs)", two, at(2, last, "model_us")),
+			Verdict:  verdict(two < 1000), Runs: t.runs(),
 			Note: "the base model leaves out hops of the torus, as the thesis says",
 		}, Claim{
 			where: "§6.1.1, Figure 6.2", Claim: "a = 4 is faster than a = 2", Stated: "slightly smaller",
@@ -165,7 +190,9 @@ func (b testBed) judge(d Data) []Claim {
 		})
 	case "sm-figure-6.9":
 		claims = append(claims, Claim{
-			where: "§6.1.3, Figure 6.9", Claim: "contention model and stabilization time of full trees, a = 2: largest difference", Stated: "resembles very closely",
+			where:    "§6.1.3, Figure 6.9",
+			Claim:    "contention model and stabilization time of full trees, a = 2: largest difference",
+			Stated:   "resembles very closely",
 			Measured: percent(b.apart(t, 2), 1), Verdict: verdict(b.apart(t, 2) < 0.1), Runs: t.runs(),
 			Note: "both are of the LogP model here; the thesis compares with what it measured",
 		}, Claim{

@@ -57,7 +57,8 @@ func measureDelayed(j *job) (Data, error) {
 			}
 		}
 	}
-	t := newTable("start", "dead_percent", "delay", "coloring", "quiescence", "correction_per_process", "unreached", "runs")
+	t := newTable("start", "dead_percent", "delay", "coloring", "quiescence", "correction_per_process",
+		"unreached", "runs")
 	return j.tabulate(cells, Data{"delays": t}, func(c cell, r *experiments.Report) {
 		t.add(c.labels[0], c.labels[1], c.labels[2], r.Coloring.Mean, r.Quiescence.Mean,
 			r.Messages.Correction/float64(size), r.Unreached.Runs, r.Runs)
@@ -76,18 +77,28 @@ func delayedRows(t *Table, start broadcast.Start, percent float64) (delayed, che
 
 func drawDelayed(d Data) []chart.Chart {
 	charts := []chart.Chart{
-		{Name: "open-delayed-coloring", Title: "Delayed correction: coloring latency", Y: chart.Axis{Label: "coloring latency [steps]"}},
-		{Name: "open-delayed-messages", Title: "Delayed correction: messages", Y: chart.Axis{Label: "correction messages per process"}},
+		{
+			Name: "open-delayed-coloring", Title: "Delayed correction: coloring latency",
+			Y: chart.Axis{Label: "coloring latency [steps]"},
+		},
+		{
+			Name: "open-delayed-messages", Title: "Delayed correction: messages",
+			Y: chart.Axis{Label: "correction messages per process"},
+		},
 	}
 	for i, column := range []string{"coloring", "correction_per_process"} {
 		c := &charts[i]
 		c.X = chart.Axis{Label: "delay [steps]"}
 		for color, rate := range delayedRates {
 			for _, start := range startModes {
-				kind := map[broadcast.Start]chart.Kind{broadcast.Overlapped: chart.Line, broadcast.Synchronized: chart.Dashed}[start]
+				kind := map[broadcast.Start]chart.Kind{
+					broadcast.Overlapped:   chart.Line,
+					broadcast.Synchronized: chart.Dashed,
+				}[start]
 				t, checked := delayedRows(d["delays"], start, 100*rate)
 				c.Series = append(c.Series, chart.Series{
-					Name: fmt.Sprintf("%v, %g%% dead", start, 100*rate), Kind: kind, Color: color, Points: t.points("delay", column, "", ""),
+					Name: fmt.Sprintf("%v, %g%% dead", start, 100*rate), Kind: kind, Color: color,
+					Points: t.points("delay", column, "", ""),
 				})
 				if start == broadcast.Overlapped && rate == 0.04 {
 					c.Series = append(c.Series, chart.Series{
@@ -112,23 +123,31 @@ func judgeDelayed(d Data) []Claim {
 	lean := fine.where("delay", delayedEnough).number("correction_per_process")
 	claims := []Claim{
 		{
-			where: "Corrected Trees §3.3", Claim: "delayed correction: runs that leave a live process without the message, whatever the delay", Stated: "liveness is still guaranteed",
+			where:    "Corrected Trees §3.3",
+			Claim:    "delayed correction: runs that leave a live process without the message, whatever the delay",
+			Stated:   "liveness is still guaranteed",
 			Measured: figure(unreached, 0), Verdict: verdict(unreached == 0), Runs: t.runs(),
 		},
 		{
-			where: "Corrected Trees §3.3", Claim: "delayed correction without dead: correction messages per process", Stated: "minimizes the number of messages",
-			Measured: fmt.Sprintf("%s with a delay of %d steps or more; checked %s", figure(lean, 2), delayedEnough, figure(checked.number("correction_per_process"), 2)),
-			Verdict:  verdict(lean == 1), Runs: fine.runs(),
+			where: "Corrected Trees §3.3", Claim: "delayed correction without dead: correction messages per process",
+			Stated: "minimizes the number of messages",
+			Measured: fmt.Sprintf("%s with a delay of %d steps or more; checked %s", figure(lean, 2), delayedEnough,
+				figure(checked.number("correction_per_process"), 2)),
+			Verdict: verdict(lean == 1), Runs: fine.runs(),
 		},
 	}
 	for _, start := range startModes {
 		slow, checked := delayedRows(t, start, 4)
 		first, last := slow.where("delay", delayedEnough), slow.where("delay", delays[len(delays)-1])
 		claims = append(claims, Claim{
-			where: "Corrected Trees §3.3", Claim: fmt.Sprintf("delayed %v correction, 4%% dead: coloring latency", start), Stated: "higher latency when a failure does occur",
-			Measured: fmt.Sprintf("%.1f steps with a delay of %d, %.1f with %d; checked %.1f (messages %.2f, %.2f and %.2f per process)", first.number("coloring"), delayedEnough,
+			where: "Corrected Trees §3.3", Claim: fmt.Sprintf("delayed %v correction, 4%% dead: coloring latency", start),
+			Stated: "higher latency when a failure does occur",
+			Measured: fmt.Sprintf(
+				"%.1f steps with a delay of %d, %.1f with %d; checked %.1f (messages %.2f, %.2f and %.2f per process)",
+				first.number("coloring"), delayedEnough,
 				last.number("coloring"), delays[len(delays)-1], checked.number("coloring"),
-				first.number("correction_per_process"), last.number("correction_per_process"), checked.number("correction_per_process")),
+				first.number("correction_per_process"), last.number("correction_per_process"),
+				checked.number("correction_per_process")),
 			Verdict: Answered, Runs: slow.runs(),
 		})
 	}

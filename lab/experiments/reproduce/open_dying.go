@@ -53,14 +53,17 @@ func measureDying(j *job) (Data, error) {
 	for _, rule := range dyingRules {
 		for _, dying := range dyingCounts {
 			cells = append(cells, cell{labels: []any{rule.name, dying}, scenario: experiments.Scenario{
-				Size: size, L: 2, O: 1, Dissemination: "tree", Shape: topology.Binomial(), Correction: rule.name, Start: broadcast.Synchronized,
-				Dead: int(size) * 4 / 100, Dying: dying, DyingFrom: start, DyingUntil: start + window, Runs: j.pick(2, 100, 2000), Seed: j.seed,
+				Size: size, L: 2, O: 1, Dissemination: "tree", Shape: topology.Binomial(), Correction: rule.name,
+				Start: broadcast.Synchronized,
+				Dead:  int(size) * 4 / 100, Dying: dying, DyingFrom: start, DyingUntil: start + window, Runs: j.pick(2, 100, 2000),
+				Seed: j.seed,
 			}})
 		}
 	}
 	t := newTable("correction", "dying", "incomplete", "missed", "quiescence", "messages_per_process", "runs")
 	return j.tabulate(cells, Data{"misses": t}, func(c cell, r *experiments.Report) {
-		t.add(c.labels[0], c.labels[1], r.Unreached.Runs, r.Unreached.Processes, r.Quiescence.Mean, r.MessagesPerProcess.Mean, r.Runs)
+		t.add(c.labels[0], c.labels[1], r.Unreached.Runs, r.Unreached.Processes, r.Quiescence.Mean,
+			r.MessagesPerProcess.Mean, r.Runs)
 	})
 }
 
@@ -79,7 +82,8 @@ func drawDying(d Data) []chart.Chart {
 		t := d["misses"].where("correction", rule.name)
 		for _, dying := range dyingCounts[1:] {
 			row := t.where("dying", dying)
-			incomplete = append(incomplete, chart.Point{X: float64(dying), Y: 100 * row.number("incomplete") / row.number("runs")})
+			incomplete = append(incomplete,
+				chart.Point{X: float64(dying), Y: 100 * row.number("incomplete") / row.number("runs")})
 			quiescence = append(quiescence, chart.Point{X: float64(dying), Y: row.number("quiescence")})
 		}
 		misses.Series = append(misses.Series, chart.Series{Name: rule.title, Color: i, Points: incomplete})
@@ -101,7 +105,8 @@ func judgeDying(d Data) []Claim {
 			}
 		}
 		claims = append(claims, Claim{
-			where: "Corrected Gossip, Claim 4", Claim: fmt.Sprintf("failure-proof correction, f = %d: incomplete runs while up to f die during it", f), Stated: "0",
+			where: "Corrected Gossip, Claim 4",
+			Claim: fmt.Sprintf("failure-proof correction, f = %d: incomplete runs while up to f die during it", f), Stated: "0",
 			Measured: figure(incomplete, 0), Verdict: verdict(incomplete == 0), Runs: int(runs),
 		})
 	}
@@ -115,8 +120,10 @@ func judgeDying(d Data) []Claim {
 		}
 		none := rows.where("dying", 0)
 		claims = append(claims, Claim{
-			where: "Corrected Gossip §III-C", Claim: rule.title + ": incomplete runs with 1, 8 and 32 dying during correction", Stated: "improbable",
-			Measured: fmt.Sprintf("%s; quiescence %s steps (without any %s, with %s messages per process)", strings.Join(shares, ", "),
+			where: "Corrected Gossip §III-C", Claim: rule.title + ": incomplete runs with 1, 8 and 32 dying during correction",
+			Stated: "improbable",
+			Measured: fmt.Sprintf("%s; quiescence %s steps (without any %s, with %s messages per process)",
+				strings.Join(shares, ", "),
 				strings.Join(times, ", "), figure(none.number("quiescence"), 0), figure(none.number("messages_per_process"), 2)),
 			Verdict: Answered, Runs: rows.runs(),
 		})

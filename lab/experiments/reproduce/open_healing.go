@@ -43,7 +43,8 @@ var healingViews = []struct{ name, title string }{{"holes", "children adopted"},
 func measureHealing(j *job) (Data, error) {
 	size := protocol.Rank(j.pick(256, 65536, 65536))
 	runs := j.pick(1, 3, 10)
-	t := newTable("view", "broadcast", "dead_percent", "known_percent", "coloring", "quiescence", "correction_time", "gap", "messages_per_process", "runs")
+	t := newTable("view", "broadcast", "dead_percent", "known_percent", "coloring", "quiescence", "correction_time", "gap",
+		"messages_per_process", "runs")
 	all := float64(len(healingViews) * len(healingShapes) * len(healingRates) * len(healingKnown))
 	for _, view := range healingViews {
 		for _, shape := range healingShapes {
@@ -60,8 +61,10 @@ func measureHealing(j *job) (Data, error) {
 					}
 					of := func(figure func(*logp.Result) float64) float64 { return logp.Distribute(results, figure).Mean }
 					t.add(view.name, shape, 100*rate, known,
-						of(func(r *logp.Result) float64 { return float64(r.Coloring) }), of(func(r *logp.Result) float64 { return float64(r.Quiescence) }),
-						of(func(r *logp.Result) float64 { return float64(r.CorrectionTime) }), of(func(r *logp.Result) float64 { return float64(r.MaxGap) }),
+						of(func(r *logp.Result) float64 { return float64(r.Coloring) }),
+						of(func(r *logp.Result) float64 { return float64(r.Quiescence) }),
+						of(func(r *logp.Result) float64 { return float64(r.CorrectionTime) }),
+						of(func(r *logp.Result) float64 { return float64(r.MaxGap) }),
 						of(func(r *logp.Result) float64 { return float64(r.Total()) / float64(r.Live) }), runs)
 					j.done(float64(len(t.Rows)) / all)
 				}
@@ -102,7 +105,8 @@ func (h *healing) run(j *job, seed uint64) (logp.Result, error) {
 		tree = experiments.Heal(tree, gone)
 	}
 	s := experiments.Scenario{
-		Size: tree.Size(), L: 2, O: 1, Dissemination: "tree", Tree: tree, Correction: "checked", Start: broadcast.Synchronized,
+		Size: tree.Size(), L: 2, O: 1, Dissemination: "tree", Tree: tree, Correction: "checked",
+		Start: broadcast.Synchronized,
 		Fixed: logp.Faults{Dead: unknown}, Runs: 1, Seed: seed,
 	}
 	report, err := s.Run(j.ctx, nil)
@@ -114,8 +118,14 @@ func (h *healing) run(j *job, seed uint64) (logp.Result, error) {
 
 func drawHealing(d Data) []chart.Chart {
 	charts := []chart.Chart{
-		{Name: "open-healing-correction", Title: "Known dead and correction time, 4% dead (P = 64K)", Y: chart.Axis{Label: "correction time [steps]"}},
-		{Name: "open-healing-quiescence", Title: "Known dead and quiescence latency, 4% dead (P = 64K)", Y: chart.Axis{Label: "quiescence latency [steps]"}},
+		{
+			Name: "open-healing-correction", Title: "Known dead and correction time, 4% dead (P = 64K)",
+			Y: chart.Axis{Label: "correction time [steps]"},
+		},
+		{
+			Name: "open-healing-quiescence", Title: "Known dead and quiescence latency, 4% dead (P = 64K)",
+			Y: chart.Axis{Label: "quiescence latency [steps]"},
+		},
 	}
 	for n, column := range []string{"correction_time", "quiescence"} {
 		c := &charts[n]
@@ -124,7 +134,8 @@ func drawHealing(d Data) []chart.Chart {
 			for k, view := range healingViews {
 				t := d["known"].where("view", view.name).where("broadcast", shape).where("dead_percent", 4)
 				c.Series = append(c.Series, chart.Series{
-					Name: fmt.Sprintf("%s, %s", shape, view.title), Color: i, Kind: []chart.Kind{chart.Line, chart.Dashed}[k], Points: t.points("known_percent", column, "", ""),
+					Name: fmt.Sprintf("%s, %s", shape, view.title), Color: i, Kind: []chart.Kind{chart.Line, chart.Dashed}[k],
+					Points: t.points("known_percent", column, "", ""),
 				})
 			}
 		}
@@ -142,7 +153,8 @@ func judgeHealing(d Data) []Claim {
 				return fmt.Sprintf("%.*f, %.*f, %.*f", decimals, at(0, column), decimals, at(90, column), decimals, at(100, column))
 			}
 			claims = append(claims, Claim{
-				where: "Corrected Trees §2.1", Claim: fmt.Sprintf("%s, 4%% dead, of which none, 90%% and all are known, %s", shape, view.title), Stated: "out of scope",
+				where: "Corrected Trees §2.1", Claim: fmt.Sprintf("%s, 4%% dead, of which none, 90%% and all are known, %s", shape,
+					view.title), Stated: "out of scope",
 				Measured: fmt.Sprintf("correction %s steps, quiescence %s; messages per process %s",
 					three("correction_time", 1), three("quiescence", 1), three("messages_per_process", 2)),
 				Verdict: Answered, Runs: t.runs(),

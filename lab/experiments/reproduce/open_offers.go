@@ -64,8 +64,10 @@ func measureOffers(j *job) (Data, error) {
 					}
 				}
 				time := logp.Distribute(results, func(r *experiments.OffersResult) float64 { return float64(r.Time) / 1000 })
-				bytes := logp.Distribute(results, func(r *experiments.OffersResult) float64 { return float64(r.Bytes) / float64(size) })
-				frames := logp.Distribute(results, func(r *experiments.OffersResult) float64 { return float64(r.Frames) / float64(size) })
+				bytes := logp.Distribute(results,
+					func(r *experiments.OffersResult) float64 { return float64(r.Bytes) / float64(size) })
+				frames := logp.Distribute(results,
+					func(r *experiments.OffersResult) float64 { return float64(r.Frames) / float64(size) })
 				t.add(rule.inline, payload, dead, time.Mean, time.Max, bytes.Mean, frames.Mean, runs)
 				j.done(float64((n*len(offersRules)+i)*2+dead+1) / all)
 			}
@@ -76,8 +78,14 @@ func measureOffers(j *job) (Data, error) {
 
 func drawOffers(d Data) []chart.Chart {
 	charts := []chart.Chart{
-		{Name: "open-offers-bytes", Title: "Bytes sent per member and message (128 members)", Y: chart.Axis{Label: "times the message, per member"}},
-		{Name: "open-offers-time", Title: "Time until all have it, one inner node dead (128 members)", Y: chart.Axis{Label: "mean time [µs]", Log: true, Ticks: chart.At(200, 500, 1000, 2000, 5000, 10000)}},
+		{
+			Name: "open-offers-bytes", Title: "Bytes sent per member and message (128 members)",
+			Y: chart.Axis{Label: "times the message, per member"},
+		},
+		{
+			Name: "open-offers-time", Title: "Time until all have it, one inner node dead (128 members)",
+			Y: chart.Axis{Label: "mean time [µs]", Log: true, Ticks: chart.At(200, 500, 1000, 2000, 5000, 10000)},
+		},
 	}
 	for i := range charts {
 		charts[i].X = chart.Axis{Label: "message [bytes]", Log: true, Ticks: chart.Powers(6, 16, 2)}
@@ -89,9 +97,13 @@ func drawOffers(d Data) []chart.Chart {
 			bytes[k].Y /= bytes[k].X
 		}
 		charts[0].Series = append(charts[0].Series, chart.Series{Name: rule.title, Color: i, Points: bytes})
-		charts[1].Series = append(charts[1].Series, chart.Series{Name: rule.title, Color: i, Points: t.where("dead", 1).points("payload", "time_us", "", "")})
+		charts[1].Series = append(charts[1].Series,
+			chart.Series{Name: rule.title, Color: i, Points: t.where("dead", 1).points("payload", "time_us", "", "")})
 		if rule.inline == byDefault {
-			charts[1].Series = append(charts[1].Series, chart.Series{Name: "none dead", Kind: chart.Dashed, Color: chart.Black, Points: t.where("dead", 0).points("payload", "time_us", "", "")})
+			charts[1].Series = append(charts[1].Series, chart.Series{
+				Name: "none dead", Kind: chart.Dashed, Color: chart.Black,
+				Points: t.where("dead", 0).points("payload", "time_us", "", ""),
+			})
 		}
 	}
 	return charts
@@ -105,9 +117,13 @@ func judgeOffers(d Data) []Claim {
 	var claims []Claim
 	for _, payload := range []int{256, 65536} {
 		claims = append(claims, Claim{
-			where: "Corrected Trees §4.1", Claim: fmt.Sprintf("correction of %s bytes that carries them, against one that offers them", figure(float64(payload), 0)), Stated: "only messages are counted",
-			Measured: fmt.Sprintf("%.2f against %.2f times the message sent per member; all have it after %s against %s µs with a dead inner node, %s and %s without",
-				at(always, payload, 0, "bytes_per_member")/float64(payload), at(never, payload, 0, "bytes_per_member")/float64(payload),
+			where: "Corrected Trees §4.1",
+			Claim: fmt.Sprintf("correction of %s bytes that carries them, against one that offers them",
+				figure(float64(payload), 0)), Stated: "only messages are counted",
+			Measured: fmt.Sprintf(
+				"%.2f against %.2f times the message sent per member; all have it after %s against %s µs with a dead inner node, %s and %s without",
+				at(always, payload, 0, "bytes_per_member")/float64(payload),
+				at(never, payload, 0, "bytes_per_member")/float64(payload),
 				figure(at(always, payload, 1, "time_us"), 0), figure(at(never, payload, 1, "time_us"), 0),
 				figure(at(always, payload, 0, "time_us"), 0), figure(at(never, payload, 0, "time_us"), 0)),
 			Verdict: Answered, Runs: t.where("payload", payload).runs(),

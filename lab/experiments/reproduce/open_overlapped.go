@@ -50,22 +50,31 @@ func measureOverlapped(j *job) (Data, error) {
 					runs = 1
 				}
 				cells = append(cells, cell{[]any{mode.name, shape, 100 * rate}, experiments.Scenario{
-					Size: size, L: 2, O: 1, Dissemination: "tree", Shape: shape, Correction: "checked", Start: mode.start, EarlyOnlyRelay: mode.relay,
-					Dead: int(rate * float64(size)), Runs: runs, Seed: j.seed + uint64(i),
+					Size: size, L: 2, O: 1, Dissemination: "tree", Shape: shape, Correction: "checked", Start: mode.start,
+					EarlyOnlyRelay: mode.relay,
+					Dead:           int(rate * float64(size)), Runs: runs, Seed: j.seed + uint64(i),
 				}, float64(runs)})
 			}
 		}
 	}
-	t := newTable("start", "broadcast", "dead_percent", "coloring", "quiescence", "messages_per_process", "unreached", "runs")
+	t := newTable("start", "broadcast", "dead_percent", "coloring", "quiescence", "messages_per_process",
+		"unreached", "runs")
 	return j.tabulate(cells, Data{"times": t}, func(c cell, r *experiments.Report) {
-		t.add(c.labels[0], c.labels[1], c.labels[2], r.Coloring.Mean, r.Quiescence.Mean, r.MessagesPerProcess.Mean, r.Unreached.Runs, r.Runs)
+		t.add(c.labels[0], c.labels[1], c.labels[2], r.Coloring.Mean, r.Quiescence.Mean, r.MessagesPerProcess.Mean,
+			r.Unreached.Runs, r.Runs)
 	})
 }
 
 func drawOverlapped(d Data) []chart.Chart {
 	charts := []chart.Chart{
-		{Name: "open-overlapped-quiescence", Title: "Checked correction, overlapped and synchronized (P = 64K)", Y: chart.Axis{Label: "quiescence latency [steps]"}},
-		{Name: "open-overlapped-messages", Title: "Checked correction, overlapped and synchronized (P = 64K)", Y: chart.Axis{Label: "messages per process"}},
+		{
+			Name: "open-overlapped-quiescence", Title: "Checked correction, overlapped and synchronized (P = 64K)",
+			Y: chart.Axis{Label: "quiescence latency [steps]"},
+		},
+		{
+			Name: "open-overlapped-messages", Title: "Checked correction, overlapped and synchronized (P = 64K)",
+			Y: chart.Axis{Label: "messages per process"},
+		},
 	}
 	for n, column := range []string{"quiescence", "messages_per_process"} {
 		c := &charts[n]
@@ -73,8 +82,12 @@ func drawOverlapped(d Data) []chart.Chart {
 		for i, b := range broadcastNames[:4] {
 			t := d["times"].where("broadcast", b.name)
 			c.Series = append(c.Series,
-				chart.Series{Name: b.title + ", synchronized", Kind: chart.Dashed, Color: i, Points: t.where("start", "synchronized").points("dead_percent", column, "", "")},
-				chart.Series{Name: b.title + ", overlapped", Color: i, Points: t.where("start", "overlapped").points("dead_percent", column, "", "")})
+				chart.Series{
+					Name: b.title + ", synchronized", Kind: chart.Dashed, Color: i,
+					Points: t.where("start", "synchronized").points("dead_percent", column, "", ""),
+				},
+				chart.Series{Name: b.title + ", overlapped", Color: i, Points: t.where("start", "overlapped").points("dead_percent",
+					column, "", "")})
 		}
 	}
 	return charts
@@ -93,15 +106,19 @@ func judgeOverlapped(d Data) []Claim {
 		return span(func(v float64) string { return fmt.Sprintf("%+.1f%%", 100*v) }, changes...)
 	}
 	claims := []Claim{{
-		where: "Corrected Trees §3.3", Claim: "overlapped checked correction: runs that leave a live process without the message", Stated: "not evaluated",
+		where: "Corrected Trees §3.3",
+		Claim: "overlapped checked correction: runs that leave a live process without the message", Stated: "not evaluated",
 		Measured: figure(t.sum("unreached"), 0), Verdict: Answered, Runs: t.runs(),
 	}}
 	for _, percent := range []float64{0, 4} {
 		for _, mode := range overlappedModes[1:] {
 			claims = append(claims, Claim{
-				where: "Corrected Trees §3.3", Claim: fmt.Sprintf("checked correction %s instead of synchronized, %g%% dead, four trees", mode.name, percent), Stated: "not evaluated",
-				Measured: fmt.Sprintf("quiescence %s, coloring %s, messages %s", change("quiescence", percent, mode.name), change("coloring", percent, mode.name), change("messages_per_process", percent, mode.name)),
-				Verdict:  Answered, Runs: t.where("dead_percent", percent).runs(),
+				where:  "Corrected Trees §3.3",
+				Claim:  fmt.Sprintf("checked correction %s instead of synchronized, %g%% dead, four trees", mode.name, percent),
+				Stated: "not evaluated",
+				Measured: fmt.Sprintf("quiescence %s, coloring %s, messages %s", change("quiescence", percent, mode.name),
+					change("coloring", percent, mode.name), change("messages_per_process", percent, mode.name)),
+				Verdict: Answered, Runs: t.where("dead_percent", percent).runs(),
 			})
 		}
 	}

@@ -73,8 +73,9 @@ func measureRacks(j *job) (Data, error) {
 	for _, p := range rackPlacements {
 		for _, racks := range deadRacks {
 			s := experiments.Scenario{
-				Size: size, L: 2, O: 1, Dissemination: "tree", Shape: topology.Binomial(), Correction: "checked", Start: broadcast.Synchronized,
-				Runs: j.pick(5, 200, 4000), Seed: j.seed, Draw: drawRack(p.name, size, racks),
+				Size: size, L: 2, O: 1, Dissemination: "tree", Shape: topology.Binomial(), Correction: "checked",
+				Start: broadcast.Synchronized,
+				Runs:  j.pick(5, 200, 4000), Seed: j.seed, Draw: drawRack(p.name, size, racks),
 			}
 			if p.name == "independent" {
 				s.Dead, s.Draw = racks*rackSize, nil
@@ -82,9 +83,11 @@ func measureRacks(j *job) (Data, error) {
 			cells = append(cells, cell{labels: []any{p.name, racks}, scenario: s})
 		}
 	}
-	t := newTable("placement", "racks", "dead", "gap", "gap_p99", "correction_time", "correction_time_p99", "messages_per_process", "unreached", "runs")
+	t := newTable("placement", "racks", "dead", "gap", "gap_p99", "correction_time", "correction_time_p99",
+		"messages_per_process", "unreached", "runs")
 	return j.tabulate(cells, Data{"racks": t}, func(c cell, r *experiments.Report) {
-		t.add(c.labels[0], c.labels[1], c.labels[1].(int)*rackSize, r.MaxGap.Mean, r.MaxGap.P99, r.CorrectionTime.Mean, r.CorrectionTime.P99,
+		t.add(c.labels[0], c.labels[1], c.labels[1].(int)*rackSize, r.MaxGap.Mean, r.MaxGap.P99, r.CorrectionTime.Mean,
+			r.CorrectionTime.P99,
 			r.MessagesPerProcess.Mean, r.Unreached.Runs, r.Runs)
 	})
 }
@@ -121,7 +124,9 @@ func judgeRacks(d Data) []Claim {
 		for _, p := range rackPlacements[:3] {
 			row := t.where("placement", p.name).where("racks", racks)
 			claims = append(claims, Claim{
-				where: "Corrected Trees §2.1", Claim: fmt.Sprintf("%d racks of %d dead, ranks dealt %s: correction time, maximum gap", racks, rackSize, p.title), Stated: "out of scope",
+				where:  "Corrected Trees §2.1",
+				Claim:  fmt.Sprintf("%d racks of %d dead, ranks dealt %s: correction time, maximum gap", racks, rackSize, p.title),
+				Stated: "out of scope",
 				Measured: fmt.Sprintf("%.1f steps (99%%: %.0f), %.1f; independent dead: %.1f steps (99%%: %.0f), %.1f",
 					row.number("correction_time"), row.number("correction_time_p99"), row.number("gap"),
 					independent.number("correction_time"), independent.number("correction_time_p99"), independent.number("gap")),
@@ -132,10 +137,13 @@ func judgeRacks(d Data) []Claim {
 	random, independent := t.where("placement", "random"), t.where("placement", "independent")
 	worst := 0.0
 	for _, racks := range deadRacks {
-		worst = max(worst, random.where("racks", racks).number("correction_time")/independent.where("racks", racks).number("correction_time")-1)
+		worst = max(worst, random.where("racks", racks).number("correction_time")/independent.where("racks",
+			racks).number("correction_time")-1)
 	}
 	return append(claims, Claim{
-		where: "Corrected Trees §2.1", Claim: "random numbering makes dead racks as good as independent dead: correction time at most longer by", Stated: "independence can be achieved",
+		where:    "Corrected Trees §2.1",
+		Claim:    "random numbering makes dead racks as good as independent dead: correction time at most longer by",
+		Stated:   "independence can be achieved",
 		Measured: percent(worst, 1), Verdict: verdict(worst < 0.05), Runs: random.runs(),
 	})
 }

@@ -57,7 +57,8 @@ func (p *partial) load(tables Data) (cells int) {
 		n := 0
 		_, scanned := fmt.Sscanf(rest, "%d cells", &n)
 		switch {
-		case err != nil, !ours, scanned != nil, n < 1, i > 0 && n != cells, !slices.Equal(table.Columns, tables[name].Columns):
+		case err != nil, !ours, scanned != nil, n < 1, i > 0 && n != cells,
+			!slices.Equal(table.Columns, tables[name].Columns):
 			return 0
 		}
 		kept[name], cells = table, n

@@ -30,13 +30,15 @@ func figure11(runs *Source) Experiment {
 func figure12(runs *Source) Experiment {
 	return Experiment{
 		Name: "ct-figure-12", Paper: trees, Title: "Broadcast median latency of real processes, with dead members",
-		About: processesAbout + "One member, an inner node of the tree, is dead from the start, and no member knows.", Source: runs, charts: drawFigure12, claims: judgeFigure12,
+		About:  processesAbout + "One member, an inner node of the tree, is dead from the start, and no member knows.",
+		Source: runs, charts: drawFigure12, claims: judgeFigure12,
 	}
 }
 
 func measureProcesses(j *job) (Data, error) {
 	sizes := []int{4, 8, 16, 32}[:j.pick(1, 3, 4)]
-	t := newTable("comparison", "system", "members", "dead", "p10_us", "p50_us", "p99_us", "complete", "messages_per_member", "runs")
+	t := newTable("comparison", "system", "members", "dead", "p10_us", "p50_us", "p99_us", "complete",
+		"messages_per_member", "runs")
 	// Below a dead inner node a tree alone reaches no member: waiting for it would
 	// only take time.
 	comparisons := []struct {
@@ -67,7 +69,10 @@ func measureProcesses(j *job) (Data, error) {
 }
 
 func processChart(name, title string, t *Table, curves []processCurve) []chart.Chart {
-	c := chart.Chart{Name: name, Title: title, X: chart.Axis{Label: "processes", Log: true, Ticks: chart.Powers(2, 5, 1)}, Y: chart.Axis{Label: "median latency [µs]"}}
+	c := chart.Chart{
+		Name: name, Title: title, X: chart.Axis{Label: "processes", Log: true, Ticks: chart.Powers(2, 5, 1)},
+		Y: chart.Axis{Label: "median latency [µs]"},
+	}
 	for _, curve := range curves {
 		points := t.where("system", curve.system).where("dead", curve.dead).points("members", "p50_us", "", "")
 		c.Series = append(c.Series, chart.Series{Name: curve.title, Color: curve.color, Points: points})
@@ -84,21 +89,24 @@ type processCurve struct {
 }
 
 func drawFigure11(d Data) []chart.Chart {
-	return processChart("ct-figure-11", "Broadcast on real processes, fault-free", d["latency"].where("comparison", "systems"), []processCurve{
-		{"pleach", 0, "Pleach", 0}, {"bare", 0, "binomial tree alone", 1},
-	})
+	return processChart("ct-figure-11", "Broadcast on real processes, fault-free",
+		d["latency"].where("comparison", "systems"), []processCurve{
+			{"pleach", 0, "Pleach", 0}, {"bare", 0, "binomial tree alone", 1},
+		})
 }
 
 func drawFigure12(d Data) []chart.Chart {
-	return processChart("ct-figure-12", "Broadcast on real processes, with faults", d["latency"].where("comparison", "faults"), []processCurve{
-		{"pleach", 0, "Pleach", 0}, {"pleach", 1, "Pleach, one dead", 2},
-	})
+	return processChart("ct-figure-12", "Broadcast on real processes, with faults",
+		d["latency"].where("comparison", "faults"), []processCurve{
+			{"pleach", 0, "Pleach", 0}, {"pleach", 1, "Pleach, one dead", 2},
+		})
 }
 
 // ratios are those of medians, by members.
 func ratios(t *Table, dead, toDead int, to string) []float64 {
 	var all []float64
-	ours, theirs := t.where("system", "pleach").where("dead", dead).numbers("p50_us"), t.where("system", to).where("dead", toDead).numbers("p50_us")
+	ours, theirs := t.where("system", "pleach").where("dead", dead).numbers("p50_us"),
+		t.where("system", to).where("dead", toDead).numbers("p50_us")
 	for i := range ours {
 		all = append(all, ours[i]/theirs[i])
 	}
@@ -111,7 +119,8 @@ func judgeFigure11(d Data) []Claim {
 	t := d["latency"].where("comparison", "systems")
 	r := ratios(t, 0, 0, "bare")
 	return []Claim{{
-		where: "§4.4, Figure 11", Claim: "latency of the fault-tolerant broadcast compared with a binomial one", Stated: "comparable (very similar)",
+		where: "§4.4, Figure 11", Claim: "latency of the fault-tolerant broadcast compared with a binomial one",
+		Stated:   "comparable (very similar)",
 		Measured: span(times, r...) + " times, by group size", Verdict: shown(r[len(r)-1] < 2), Runs: t.runs(),
 		Note: "correction costs more where all processes share a few cores than where each has its own",
 	}}
@@ -123,7 +132,9 @@ func judgeFigure12(d Data) []Claim {
 	dead := t.where("dead", 1)
 	return []Claim{
 		{
-			where: "§4.4, Figure 12", Claim: "latency with failed processes (72 of up to 36,864; here one of each group) compared with none", Stated: "no change",
+			where:    "§4.4, Figure 12",
+			Claim:    "latency with failed processes (72 of up to 36,864; here one of each group) compared with none",
+			Stated:   "no change",
 			Measured: span(times, r...) + " times, by group size", Verdict: shown(r[len(r)-1] < 1.5), Runs: t.runs(),
 			Note: "one dead of so few is a far larger share than in the paper, and an inner node",
 		},

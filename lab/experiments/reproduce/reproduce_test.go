@@ -30,7 +30,10 @@ func TestEveryExperiment(t *testing.T) {
 	for _, e := range Catalog() {
 		if data[e.Source] == nil {
 			last := 0.0
-			d, err := e.Source.Measure(t.Context(), Options{Size: Tiny, Survivor: []string{"survivor"}, Progress: func(share float64) { last = max(last, share) }})
+			d, err := e.Source.Measure(t.Context(), Options{
+				Size: Tiny, Survivor: []string{"survivor"},
+				Progress: func(share float64) { last = max(last, share) },
+			})
 			if err != nil {
 				t.Fatalf("%s: %v", e.Name, err)
 			}
@@ -42,7 +45,8 @@ func TestEveryExperiment(t *testing.T) {
 		}
 		for _, c := range e.Claims(data[e.Source]) {
 			claims++
-			if c.Claim == "" || c.Stated == "" || c.Measured == "" || c.Verdict == "" || !strings.HasPrefix(c.Paper, e.Paper+", ") {
+			if c.Claim == "" || c.Stated == "" || c.Measured == "" || c.Verdict == "" ||
+				!strings.HasPrefix(c.Paper, e.Paper+", ") {
 				t.Errorf("%s: incomplete claim %+v", e.Name, c)
 			}
 		}
@@ -79,7 +83,8 @@ func checkTables(t *testing.T, s *Source, d Data) {
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, e := range Catalog() {
-		if seen[e.Name] || seen[e.Title] || e.Name == "" || e.Title == "" || e.About == "" || strings.ContainsAny(e.Name, " /") {
+		if seen[e.Name] || seen[e.Title] || e.Name == "" || e.Title == "" || e.About == "" ||
+			strings.ContainsAny(e.Name, " /") {
 			t.Errorf("experiment %q", e.Name)
 		}
 		seen[e.Name], seen[e.Title] = true, true
@@ -88,7 +93,8 @@ func TestNamesAreUnique(t *testing.T) {
 
 // What costs nothing to measure in full must agree, but for the one finding.
 func TestExactClaims(t *testing.T) {
-	for _, e := range few("ct-figure-5", "ct-lemma-2", "sm-figure-6.1", "sm-figure-6.3", "sm-figure-6.6", "sm-figure-6.9") {
+	for _, e := range few("ct-figure-5", "ct-lemma-2", "sm-figure-6.1", "sm-figure-6.3", "sm-figure-6.6",
+		"sm-figure-6.9") {
 		d, err := e.Source.Measure(t.Context(), Options{Size: Full})
 		if err != nil {
 			t.Fatal(err)

@@ -185,7 +185,8 @@ func (s *Session) draw(section *Section, data Data) error {
 		}
 		section.Pictures = append(section.Pictures, inline(svg.String()))
 		section.Files = append(section.Files, c.Name+".svg", c.Name+".png")
-		if err := s.create(c.Name+".svg", func(w io.Writer) error { _, err := w.Write(svg.Bytes()); return err }); err != nil {
+		if err := s.create(c.Name+".svg", func(w io.Writer) error { _, err := w.Write(svg.Bytes()); return err }); err !=
+			nil {
 			return err
 		}
 		if err := s.create(c.Name+".png", c.PNG); err != nil {

@@ -83,7 +83,10 @@ func TestSessionWritesAll(t *testing.T) {
 		}
 	}
 	report := read("report.html")
-	for _, text := range []string{"<svg", "ct-figure-5", "3 claims: 3 agree", "seed 1", `id="only-differs"`, `<tr class="claim of-agrees">`} {
+	for _, text := range []string{
+		"<svg", "ct-figure-5", "3 claims: 3 agree", "seed 1", `id="only-differs"`,
+		`<tr class="claim of-agrees">`,
+	} {
 		if !strings.Contains(report, text) {
 			t.Errorf("the report has no %q", text)
 		}

@@ -32,7 +32,8 @@ func simSpeed() Experiment {
 // flogsim is what it takes for one broadcast, in seconds: with none and with 4%
 // dead.
 var flogsim = map[string][2]float64{
-	"binomial": {2.99, 4.00}, "kary:4": {3.07, 3.85}, "lame:2": {2.99, 4.79}, "optimal": {3.15, 4.52}, "gossip": {4.1, 5.1},
+	"binomial": {2.99, 4.00}, "kary:4": {3.07, 3.85}, "lame:2": {2.99, 4.79}, "optimal": {3.15, 4.52},
+	"gossip": {4.1, 5.1},
 }
 
 func measureSpeed(j *job) (Data, error) {
@@ -43,8 +44,9 @@ func measureSpeed(j *job) (Data, error) {
 		for log := from; log <= largest[engine]; log += 2 {
 			size := protocol.Rank(1) << log
 			s := experiments.Scenario{
-				Size: size, L: 2, O: 1, Dissemination: "tree", Shape: topology.Binomial(), Correction: "checked", Start: broadcast.Synchronized,
-				Dead: int(size) / 10_000, Seed: j.seed, Engine: engine,
+				Size: size, L: 2, O: 1, Dissemination: "tree", Shape: topology.Binomial(), Correction: "checked",
+				Start: broadcast.Synchronized,
+				Dead:  int(size) / 10_000, Seed: j.seed, Engine: engine,
 			}
 			if err := speedRow(j, s, engine, growth); err != nil {
 				return nil, err
@@ -114,10 +116,17 @@ func besideRow(j *job, name string, percent int, theirs float64, t *Table) error
 func drawSpeed(d Data) []chart.Chart {
 	t := d["growth"]
 	sizes := t.where("engine", experiments.EngineSparse).numbers("processes")
-	x := chart.Axis{Label: "processes", Log: true, Ticks: chart.Powers(int(math.Log2(sizes[0])), int(math.Log2(sizes[len(sizes)-1])), 2)}
+	x := chart.Axis{Label: "processes", Log: true, Ticks: chart.Powers(int(math.Log2(sizes[0])),
+		int(math.Log2(sizes[len(sizes)-1])), 2)}
 	charts := []chart.Chart{
-		{Name: "sim-speed-time", Title: "One simulated broadcast: time", X: x, Y: chart.Axis{Label: "seconds", Log: true, Ticks: chart.At(0.001, 0.01, 0.1, 1, 10, 100)}},
-		{Name: "sim-speed-memory", Title: "One simulated broadcast: memory", X: x, Y: chart.Axis{Label: "memory [MB]", Log: true, Ticks: chart.At(0.1, 1, 10, 100, 1000, 10000)}},
+		{Name: "sim-speed-time", Title: "One simulated broadcast: time", X: x, Y: chart.Axis{
+			Label: "seconds", Log: true,
+			Ticks: chart.At(0.001, 0.01, 0.1, 1, 10, 100),
+		}},
+		{
+			Name: "sim-speed-memory", Title: "One simulated broadcast: memory", X: x,
+			Y: chart.Axis{Label: "memory [MB]", Log: true, Ticks: chart.At(0.1, 1, 10, 100, 1000, 10000)},
+		},
 	}
 	for i, engine := range []string{experiments.EngineEvents, experiments.EngineSparse} {
 		rows := t.where("engine", engine)
@@ -126,7 +135,8 @@ func drawSpeed(d Data) []chart.Chart {
 			memory[k].Y /= 1e6
 		}
 		name := map[string]string{experiments.EngineEvents: "event-driven", experiments.EngineSparse: "sparse"}[engine]
-		charts[0].Series = append(charts[0].Series, chart.Series{Name: name, Color: i, Points: rows.points("processes", "seconds", "", "")})
+		charts[0].Series = append(charts[0].Series,
+			chart.Series{Name: name, Color: i, Points: rows.points("processes", "seconds", "", "")})
 		charts[1].Series = append(charts[1].Series, chart.Series{Name: name, Color: i, Points: memory})
 	}
 	// Seconds and gigabytes at 2^16, 2^18, 2^20 and 2^21.
@@ -136,7 +146,10 @@ func drawSpeed(d Data) []chart.Chart {
 		for _, p := range theirs {
 			points = append(points, chart.Point{X: math.Exp2(p[0]), Y: []float64{p[1], 1000 * p[2]}[i]})
 		}
-		charts[i].Series = append(charts[i].Series, chart.Series{Name: "flogsim", Kind: chart.Dashed, Color: chart.Black, Points: points})
+		charts[i].Series = append(charts[i].Series, chart.Series{
+			Name: "flogsim", Kind: chart.Dashed, Color: chart.Black,
+			Points: points,
+		})
 	}
 	return charts
 }
@@ -151,7 +164,8 @@ func judgeSpeed(d Data) []Claim {
 				measured += fmt.Sprintf(", sparse engine %.2f ms", 1000*sparse.number("seconds"))
 			}
 			claims = append(claims, Claim{
-				where: "Corrected Trees §4", Claim: fmt.Sprintf("one simulated broadcast, %s, %d%% dead: time", b.title, percent), Stated: fmt.Sprintf("flogsim: %.2f s", flogsim[b.name][i]),
+				where: "Corrected Trees §4", Claim: fmt.Sprintf("one simulated broadcast, %s, %d%% dead: time", b.title, percent),
+				Stated:   fmt.Sprintf("flogsim: %.2f s", flogsim[b.name][i]),
 				Measured: measured, Verdict: Answered, Runs: t.runs(),
 			})
 		}
@@ -159,7 +173,10 @@ func judgeSpeed(d Data) []Claim {
 	t := d["growth"].where("engine", experiments.EngineSparse)
 	last := len(t.Rows) - 1
 	return append(claims, Claim{
-		where: "Corrected Trees §4", Claim: fmt.Sprintf("one simulated broadcast, 2^%.0f processes, 0.01%% dead: time, memory", math.Log2(t.numbers("processes")[last])), Stated: "not said",
-		Measured: fmt.Sprintf("%.2f s, %s MB", t.numbers("seconds")[last], figure(t.numbers("bytes")[last]/1e6, 0)), Verdict: Answered, Runs: 1,
+		where: "Corrected Trees §4",
+		Claim: fmt.Sprintf("one simulated broadcast, 2^%.0f processes, 0.01%% dead: time, memory",
+			math.Log2(t.numbers("processes")[last])), Stated: "not said",
+		Measured: fmt.Sprintf("%.2f s, %s MB", t.numbers("seconds")[last], figure(t.numbers("bytes")[last]/1e6, 0)),
+		Verdict:  Answered, Runs: 1,
 	})
 }

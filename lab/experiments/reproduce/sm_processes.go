@@ -27,9 +27,13 @@ func smProcesses() Experiment {
 
 func measureSurvivors(j *job) (Data, error) {
 	groups := []int{4, 8, 16, 25, 47}[:j.pick(1, 3, 5)]
-	t := newTable("members", "kill_to_view_ms", "kill_to_view_p99_ms", "detection_ms", "stabilization_ms", "complete", "runs")
+	t := newTable("members", "kill_to_view_ms", "kill_to_view_p99_ms", "detection_ms", "stabilization_ms",
+		"complete", "runs")
 	for i, members := range groups {
-		c := stabilization.Config{System: "pleach", Members: members, Kills: j.pick(2, 10, 40), Seed: j.seed, Command: j.Survivor}
+		c := stabilization.Config{
+			System: "pleach", Members: members, Kills: j.pick(2, 10, 40), Seed: j.seed,
+			Command: j.Survivor,
+		}
 		c.Progress = func(done int) { j.done((float64(i) + float64(done)/float64(c.Kills)) / float64(len(groups))) }
 		r, err := stabilization.Run(j.ctx, c)
 		if err != nil {
@@ -49,7 +53,8 @@ func drawSurvivors(d Data) []chart.Chart {
 	for i, curve := range []struct{ column, title string }{
 		{"kill_to_view_ms", "kill to view"}, {"stabilization_ms", "stabilization"}, {"detection_ms", "detection"},
 	} {
-		c.Series = append(c.Series, chart.Series{Name: curve.title, Color: i, Points: t.points("members", curve.column, "", "")})
+		c.Series = append(c.Series,
+			chart.Series{Name: curve.title, Color: i, Points: t.points("members", curve.column, "", "")})
 	}
 	return []chart.Chart{c}
 }
@@ -61,11 +66,14 @@ func judgeSurvivors(d Data) []Claim {
 	return []Claim{
 		{
 			where: "§3", Claim: "kills after which every survivor has a view without the dead member", Stated: "all",
-			Measured: fmt.Sprintf("%.0f of %.0f", t.sum("complete"), t.sum("runs")), Verdict: shown(t.sum("complete") == t.sum("runs")), Runs: t.runs(),
+			Measured: fmt.Sprintf("%.0f of %.0f", t.sum("complete"), t.sum("runs")),
+			Verdict:  shown(t.sum("complete") == t.sum("runs")), Runs: t.runs(),
 		},
 		{
-			where: "§6.1.3, Figure 6.9", Claim: "stabilization time over TCP grows with the number of members", Stated: "logarithmically",
-			Measured: fmt.Sprintf("%.1f ms with %.0f members, %.1f ms with %.0f, on one machine", times[0], members[0], times[last], members[last]), Verdict: NotShown, Runs: t.runs(),
+			where: "§6.1.3, Figure 6.9", Claim: "stabilization time over TCP grows with the number of members",
+			Stated: "logarithmically",
+			Measured: fmt.Sprintf("%.1f ms with %.0f members, %.1f ms with %.0f, on one machine", times[0], members[0],
+				times[last], members[last]), Verdict: NotShown, Runs: t.runs(),
 			Note: "all members share this machine's cores: every message of a change waits for them",
 		},
 	}

@@ -35,7 +35,8 @@ var protocolCases = []string{"one dead", "1% dead, told by neighbors", "1% dead,
 func measureProtocol(j *job) (Data, error) {
 	const from = 6
 	to := j.pick(7, 12, 14)
-	t := newTable("case", "members", "dead", "time", "model", "thesis_base", "thesis_contention", "messages_per_member", "runs")
+	t := newTable("case", "members", "dead", "time", "model", "thesis_base", "thesis_contention",
+		"messages_per_member", "runs")
 	for log := from; log <= to; log++ {
 		size := protocol.Rank(1) << log
 		runs := j.pick(1, 2, 5)
@@ -47,7 +48,8 @@ func measureProtocol(j *job) (Data, error) {
 			return nil, err
 		}
 		for i, r := range rows {
-			t.add(protocolCases[i], r.Size, r.Dead, r.Time.Mean, r.Model, r.Base, r.Contention, r.Messages.Mean/float64(size), r.Runs)
+			t.add(protocolCases[i], r.Size, r.Dead, r.Time.Mean, r.Model, r.Base, r.Contention, r.Messages.Mean/float64(size),
+				r.Runs)
 		}
 		j.done(math.Exp2(float64(log - to)))
 	}
@@ -64,7 +66,8 @@ func drawProtocol(d Data) []chart.Chart {
 		Y: chart.Axis{Label: "stabilization time [steps]"},
 	}
 	for i, name := range protocolCases {
-		c.Series = append(c.Series, chart.Series{Name: name, Color: i, Points: t.where("case", name).points("members", "time", "", "")})
+		c.Series = append(c.Series,
+			chart.Series{Name: name, Color: i, Points: t.where("case", name).points("members", "time", "", "")})
 	}
 	c.Series = append(c.Series,
 		plainLine("thesis' protocol, contention model", one.points("members", "thesis_contention", "", ""), chart.Black),
@@ -89,18 +92,24 @@ func judgeProtocol(d Data) []Claim {
 	return []Claim{
 		{
 			where: "§6.1.1", Claim: "stabilization time scales logarithmically: steps that a doubling of the members adds, one dead", Stated: "as many each time",
-			Measured: fmt.Sprintf("%.0f to %.0f, up to %s members", low, high, figure(one.numbers("members")[last], 0)), Verdict: verdict(high-low <= 3), Runs: one.runs(),
+			Measured: fmt.Sprintf("%.0f to %.0f, up to %s members", low, high, figure(one.numbers("members")[last], 0)),
+			Verdict:  verdict(high-low <= 3), Runs: one.runs(),
 		},
 		{
-			where: "Eqs. 4.1 and 4.2", Claim: "stabilization time of Pleach's protocol compared with the base model of the thesis' own", Stated: "one way down and one up",
-			Measured: fmt.Sprintf("%.1f times: a report and five ways", times[last]/base[last]), Verdict: Answered, Runs: one.runs(),
+			where:    "Eqs. 4.1 and 4.2",
+			Claim:    "stabilization time of Pleach's protocol compared with the base model of the thesis' own",
+			Stated:   "one way down and one up",
+			Measured: fmt.Sprintf("%.1f times: a report and five ways", times[last]/base[last]), Verdict: Answered,
+			Runs: one.runs(),
 		},
 		{
-			where: "§4", Claim: "2o + L + five times the tree's finish time is what a change takes: largest difference", Stated: "a model predicts Ts",
+			where: "§4", Claim: "2o + L + five times the tree's finish time is what a change takes: largest difference",
+			Stated:   "a model predicts Ts",
 			Measured: steps(apart), Verdict: verdict(apart <= 4), Runs: one.runs(),
 		},
 		{
-			where: "§6.1", Claim: "stabilization time with 1% dead that a feed tells of, compared with one dead", Stated: "not evaluated",
+			where: "§6.1", Claim: "stabilization time with 1% dead that a feed tells of, compared with one dead",
+			Stated:   "not evaluated",
 			Measured: fmt.Sprintf("%.2f times", feed.numbers("time")[last]/times[last]), Verdict: Answered, Runs: feed.runs(),
 		},
 	}

@@ -70,7 +70,8 @@ func compareVerdicts(t *testing.T, claims []Claim) {
 		case !known:
 			t.Errorf("%s: %q is new: run with PLEACH_UPDATE_GOLDEN=1 if it should be", c.Experiment, c.Claim)
 		case c.Verdict != want && !onThisMachine(c.Experiment):
-			t.Errorf("%s: %q: %s, recorded is %s; stated %s, measured %s", c.Experiment, c.Claim, c.Verdict, want, c.Stated, c.Measured)
+			t.Errorf("%s: %q: %s, recorded is %s; stated %s, measured %s", c.Experiment, c.Claim, c.Verdict, want, c.Stated,
+				c.Measured)
 		}
 	}
 	for key := range golden {
@@ -82,7 +83,8 @@ func compareVerdicts(t *testing.T, claims []Claim) {
 
 // onThisMachine tells the experiments on real processes.
 func onThisMachine(experiment string) bool {
-	return slices.Contains([]string{"ct-figure-11", "ct-figure-12", "sm-processes"}, experiment) || strings.HasPrefix(experiment, "fc-")
+	return slices.Contains([]string{"ct-figure-11", "ct-figure-12", "sm-processes"}, experiment) ||
+		strings.HasPrefix(experiment, "fc-")
 }
 
 func verdictKey(experiment, claim string) string { return experiment + "\t" + claim }

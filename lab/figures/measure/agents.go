@@ -22,7 +22,10 @@ func agentsBesideSerf(l *lab) []figures.Table {
 		} `json:"results"`
 	}
 	l.measure(&out, "go -C lab/peers run ./agents --members 50 --events 20 --kills 2 --idle 15s --json")
-	t := figures.Table{Name: "agents", Columns: []string{"agent", "complete", "event to half, p50", "event to all, p50", "dead, p50", "memory", "own", "idle, of a core"}}
+	t := figures.Table{Name: "agents", Columns: []string{
+		"agent", "complete", "event to half, p50", "event to all, p50",
+		"dead, p50", "memory", "own", "idle, of a core",
+	}}
 	for _, r := range out.Results {
 		t.Rows = append(t.Rows, []string{
 			r.System, fmt.Sprintf("%d of %d", r.Complete, r.Events), millis(r.Half), millis(r.All), millis(r.Dead),

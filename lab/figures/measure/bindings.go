@@ -10,9 +10,15 @@ func bindingsCalls(l *lab) []figures.Table {
 	l.output("make --silent build bindings")
 	var out map[string]map[string]float64
 	l.measure(&out, bindingsBench+"allreduce")
-	t := figures.Table{Name: "calls", Columns: []string{"Allreduce", "8 B, one process", "8 B, 4 processes", "4 MiB, 4 processes"}}
+	t := figures.Table{Name: "calls", Columns: []string{
+		"Allreduce", "8 B, one process", "8 B, 4 processes",
+		"4 MiB, 4 processes",
+	}}
 	for _, name := range []string{"Go", "C", "Python", "mpi4py over TCP", "mpi4py over shared memory", "Gloo"} {
-		t.Rows = append(t.Rows, []string{name, micros(out[name]["8 B alone"]), micros(out[name]["8 B"]), micros(out[name]["4 MiB"])})
+		t.Rows = append(t.Rows, []string{
+			name, micros(out[name]["8 B alone"]), micros(out[name]["8 B"]),
+			micros(out[name]["4 MiB"]),
+		})
 	}
 	return []figures.Table{t}
 }
@@ -22,7 +28,10 @@ func bindingsTraining(l *lab) []figures.Table {
 	var out map[string]float64
 	l.measure(&out, bindingsBench+"training")
 	t := figures.Table{Name: "training", Columns: []string{"a process of 4 is killed in step 150 of 300", "time"}}
-	for _, name := range []string{"Pleach: the longest step", "Gloo: until the error", "Gloo: until the first step of a new job"} {
+	for _, name := range []string{
+		"Pleach: the longest step", "Gloo: until the error",
+		"Gloo: until the first step of a new job",
+	} {
 		t.Rows = append(t.Rows, []string{name, millis(out[name])})
 	}
 	return []figures.Table{t}

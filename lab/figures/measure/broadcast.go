@@ -26,7 +26,10 @@ const benchBroadcast = "go run ./lab/cmd/pleach-lab bench broadcast --json "
 
 // broadcastLatency measures one message at a time, compared with a bare tree.
 func broadcastLatency(l *lab) []figures.Table {
-	t := figures.Table{Name: "latency", Columns: []string{"", "pleach p50", "bare p50", "ratio", "messages per member", "flags"}}
+	t := figures.Table{Name: "latency", Columns: []string{
+		"", "pleach p50", "bare p50", "ratio", "messages per member",
+		"flags",
+	}}
 	for _, g := range []struct {
 		what    string
 		members int
@@ -50,7 +53,10 @@ func broadcastLatency(l *lab) []figures.Table {
 
 // broadcastRate measures messages back to back.
 func broadcastRate(l *lab) []figures.Table {
-	t := figures.Table{Name: "rate", Columns: []string{"", "pleach", "bare", "ratio", "processor time for each, all members", "bare", "flags"}}
+	t := figures.Table{
+		Name:    "rate",
+		Columns: []string{"", "pleach", "bare", "ratio", "processor time for each, all members", "bare", "flags"},
+	}
 	for _, g := range []struct {
 		what    string
 		members int
@@ -65,7 +71,8 @@ func broadcastRate(l *lab) []figures.Table {
 		l.measure(&out, benchBroadcast+"--rate --compare bare "+g.flags)
 		p, b := out.of("pleach", g.members), out.of("bare", g.members)
 		t.Rows = append(t.Rows, []string{
-			g.what, perSecond(p.PerSecond), perSecond(b.PerSecond), ratio(p.PerSecond, b.PerSecond), micros(p.CPU), micros(b.CPU), "`" + g.flags + "`",
+			g.what, perSecond(p.PerSecond), perSecond(b.PerSecond), ratio(p.PerSecond, b.PerSecond), micros(p.CPU),
+			micros(b.CPU), "`" + g.flags + "`",
 		})
 	}
 	return []figures.Table{t}
@@ -80,7 +87,8 @@ func broadcastDead(l *lab) []figures.Table {
 	for _, r := range out.Results {
 		p50[r.Dead] = r.P50
 		t.Rows = append(t.Rows, []string{
-			fmt.Sprint(r.Dead), fmt.Sprintf("%s of %s", thousands(r.Complete), thousands(r.Rounds)), micros(r.P10), micros(r.P50), micros(r.P99),
+			fmt.Sprint(r.Dead), fmt.Sprintf("%s of %s", thousands(r.Complete), thousands(r.Rounds)), micros(r.P10),
+			micros(r.P50), micros(r.P99),
 		})
 	}
 	readme := figures.Table{Name: "readme-dead", Columns: readmeColumns, Rows: [][]string{{
@@ -103,10 +111,14 @@ func peers128(l *lab) []figures.Table {
 // broadcastPeers measures groups of all systems, in one process.
 func broadcastPeers(l *lab, members, rounds int) (out broadcastOutput, t figures.Table) {
 	l.measure(&out, fmt.Sprintf("go -C lab/peers run . --members %d --rounds %d --json", members, rounds))
-	t = figures.Table{Name: fmt.Sprint(members), Columns: []string{"system", "complete", "p10", "p50", "p99", "of pleach", "messages", "goroutines", "kB per member"}}
+	t = figures.Table{Name: fmt.Sprint(members), Columns: []string{
+		"system", "complete", "p10", "p50", "p99", "of pleach",
+		"messages", "goroutines", "kB per member",
+	}}
 	for _, r := range out.Results {
 		t.Rows = append(t.Rows, []string{
-			r.System, fmt.Sprintf("%d of %d", r.Complete, r.Rounds), micros(r.P10), micros(r.P50), micros(r.P99), ratio(r.P50, out.of("pleach", members).P50) + "×",
+			r.System, fmt.Sprintf("%d of %d", r.Complete, r.Rounds), micros(r.P10), micros(r.P50), micros(r.P99),
+			ratio(r.P50, out.of("pleach", members).P50) + "×",
 			digits(r.Messages), digits(r.Goroutines), digits(r.Memory / 1000),
 		})
 	}

@@ -24,7 +24,8 @@ type collectivesOutput struct {
 // of returns the result of a system, of Pleach that of its run-through calls.
 func (o *collectivesOutput) of(system, operation string, members, size int) collectives.Result {
 	i := slices.IndexFunc(o.Results, func(r collectives.Result) bool {
-		return r.System == system && r.Operation == operation && r.Members == members && r.Size == size && r.FailureMode != "plain"
+		return r.System == system && r.Operation == operation && r.Members == members && r.Size == size &&
+			r.FailureMode != "plain"
 	})
 	if i < 0 {
 		return collectives.Result{}
@@ -37,7 +38,8 @@ func collectivesBesideMPI(l *lab) []figures.Table {
 	var out collectivesOutput
 	for _, members := range collectiveMembers { // in pieces: each is a minute
 		var part collectivesOutput
-		l.measure(&part, fmt.Sprintf("go run ./lab/cmd/pleach-lab bench collectives --members %d --rounds 200 --compare openmpi --json", members))
+		l.measure(&part, fmt.Sprintf(
+			"go run ./lab/cmd/pleach-lab bench collectives --members %d --rounds 200 --compare openmpi --json", members))
 		out.Results = append(out.Results, part.Results...)
 	}
 	large := func(system string) string { return micros(out.of(system, "allreduce", 16, 4<<20).P50) }

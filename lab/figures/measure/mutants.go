@@ -29,7 +29,10 @@ func mutantsTests(l *lab) []figures.Table {
 	t := figures.Table{Name: "tests", Columns: []string{"package", "planted", "found", "no effect", "survivors"}}
 	row := func(name string, p planted, survivors []string) {
 		found := fmt.Sprintf("%d, %.0f %%", p.Found, p.Score)
-		t.Rows = append(t.Rows, []string{name, fmt.Sprint(p.Planted), found, fmt.Sprint(p.Equal), strings.Join(survivors, ", ")})
+		t.Rows = append(t.Rows, []string{
+			name, fmt.Sprint(p.Planted), found, fmt.Sprint(p.Equal),
+			strings.Join(survivors, ", "),
+		})
 	}
 	for _, directory := range slices.Sorted(maps.Keys(out.Packages)) {
 		var survivors []string

@@ -16,12 +16,18 @@ func orderTimes(l *lab) []figures.Table {
 		Results []order.Result `json:"results"`
 	}
 	l.measure(&out, "go -C lab/peers run ./order --members 3,5,16 --size 64,8192 --messages 500 --time 1500ms --json")
-	t := figures.Table{Name: "times", Columns: []string{"members", "bytes", "broadcast", "order", "safe", "etcd put", "JetStream R3"}}
+	t := figures.Table{Name: "times", Columns: []string{
+		"members", "bytes", "broadcast", "order", "safe", "etcd put",
+		"JetStream R3",
+	}}
 	for _, members := range []int{3, 5, 16} {
 		for _, size := range []int{64, 8192} {
 			row := []string{fmt.Sprint(members), thousands(size)}
 			for _, system := range systems {
-				i := slices.IndexFunc(out.Results, func(r order.Result) bool { return r.System == system && r.Members == members && r.Size == size })
+				i := slices.IndexFunc(out.Results, func(r order.Result) bool {
+					return r.System == system && r.Members == members &&
+						r.Size == size
+				})
 				if i < 0 {
 					row = append(row, none)
 					continue
@@ -52,10 +58,14 @@ func orderLeases(l *lab) []figures.Table {
 		Results []leaseResult `json:"results"`
 	}
 	l.measure(&out, "go -C lab/peers run ./lease --processes 3 --leases 30 --kills 15 --ttl 2s --json")
-	t := figures.Table{Name: "leases", Columns: []string{"", "TTL", "holders killed", "leases without a holder", "p50", "p99", "at most", "two holders"}}
+	t := figures.Table{Name: "leases", Columns: []string{
+		"", "TTL", "holders killed", "leases without a holder",
+		"p50", "p99", "at most", "two holders",
+	}}
 	for _, r := range out.Results {
 		t.Rows = append(t.Rows, []string{
-			map[string]string{"pleach": "Pleach", "etcd": "etcd, a session and a mutex"}[r.System], millis(r.TTL), fmt.Sprint(r.Kills), fmt.Sprint(r.Leases),
+			map[string]string{"pleach": "Pleach", "etcd": "etcd, a session and a mutex"}[r.System], millis(r.TTL),
+			fmt.Sprint(r.Kills), fmt.Sprint(r.Leases),
 			millis(r.P50), millis(r.P99), millis(r.Max), fmt.Sprint(r.Two),
 		})
 	}
@@ -70,7 +80,8 @@ func shardsMove(l *lab) []figures.Table {
 		var out struct {
 			Results []shards.Result `json:"results"`
 		}
-		l.measure(&out, fmt.Sprintf("go run ./lab/cmd/pleach-lab bench shards --members 16 --partitions 1024 --trials 10 --lease %s --json", lease))
+		l.measure(&out, fmt.Sprintf(
+			"go run ./lab/cmd/pleach-lab bench shards --members 16 --partitions 1024 --trials 10 --lease %s --json", lease))
 		if l.err != nil {
 			return nil
 		}

@@ -13,7 +13,10 @@ func scaleMembers(l *lab) []figures.Table {
 		"members, transport", "heap", "goroutines", "connections", "idle CPU", "broadcast p50", "bare p50", "messages",
 		"CPU of a broadcast", "bare CPU", "dead at once", "view p50", "frames", "CPU of a view change",
 	}}
-	joins := figures.Table{Name: "joins", Columns: []string{"members, TCP", "join at once", "until all have a view with them", "views"}}
+	joins := figures.Table{Name: "joins", Columns: []string{
+		"members, TCP", "join at once",
+		"until all have a view with them", "views",
+	}}
 	for _, flags := range []string{"--transport mem --members 64,256,1024,4096", "--members 64,256,1024"} {
 		var out struct {
 			Results []scale.Result `json:"results"`
@@ -23,7 +26,10 @@ func scaleMembers(l *lab) []figures.Table {
 		for _, r := range out.Results {
 			t.Rows = append(t.Rows, append(scaleMember(r, r.Members == last), scaleView(r)...))
 			if r.Joined > 0 && r.Members != last {
-				joins.Rows = append(joins.Rows, []string{fmt.Sprint(r.Members), fmt.Sprint(r.Joined), millis(r.JoinMS), fmt.Sprint(r.JoinViews)})
+				joins.Rows = append(joins.Rows, []string{
+					fmt.Sprint(r.Members), fmt.Sprint(r.Joined), millis(r.JoinMS),
+					fmt.Sprint(r.JoinViews),
+				})
 			}
 			last = r.Members
 		}
@@ -50,7 +56,10 @@ func scaleView(r scale.Result) []string {
 
 // scalePeers measures memberlist and serf in the same way.
 func scalePeers(l *lab) []figures.Table {
-	t := figures.Table{Name: "peers", Columns: []string{"members, system", "heap", "goroutines", "idle CPU", "death known, p50"}}
+	t := figures.Table{Name: "peers", Columns: []string{
+		"members, system", "heap", "goroutines", "idle CPU",
+		"death known, p50",
+	}}
 	var own struct {
 		Results []scale.Result `json:"results"`
 	}
@@ -68,7 +77,8 @@ func scalePeers(l *lab) []figures.Table {
 	l.measure(&out, "go -C lab/peers run ./scale --members 64 --kills 2 --json")
 	row := func(members int, system string, heap, goroutines, idle, view float64) {
 		t.Rows = append(t.Rows, []string{
-			fmt.Sprintf("%d, %s", members, system), digits(heap) + " kB", digits(goroutines), fmt.Sprintf("%.3f%%", idle), millis(view),
+			fmt.Sprintf("%d, %s", members, system), digits(heap) + " kB", digits(goroutines), fmt.Sprintf("%.3f%%", idle),
+			millis(view),
 		})
 	}
 	for _, r := range own.Results {

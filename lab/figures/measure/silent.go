@@ -50,7 +50,10 @@ func (o *silentOutput) complete(system string) string {
 
 // silentSizes measures groups of Pleach past one silent inner member, and past several.
 func silentSizes(l *lab) []figures.Table {
-	t := figures.Table{Name: "sizes", Columns: []string{"members", "stopped", "before", "first message", "median until the view", "worst", "complete"}}
+	t := figures.Table{Name: "sizes", Columns: []string{
+		"members", "stopped", "before", "first message",
+		"median until the view", "worst", "complete",
+	}}
 	for _, g := range []struct {
 		members       int
 		ranks, silent string
@@ -64,7 +67,9 @@ func silentSizes(l *lab) []figures.Table {
 		{64, "10%", "6"},
 	} {
 		var out silentOutput
-		l.measure(&out, fmt.Sprintf("go run ./lab/cmd/pleach-lab bench silent --members %d --silent %s --before 1s --after 2s --runs %d --json", g.members, g.ranks, silentRuns))
+		l.measure(&out, fmt.Sprintf(
+			"go run ./lab/cmd/pleach-lab bench silent --members %d --silent %s --before 1s --after 2s --runs %d --json",
+			g.members, g.ranks, silentRuns))
 		row := []string{fmt.Sprint(g.members), g.silent}
 		for _, field := range []func(silent.Result) float64{before, first, middle, worst} {
 			row = append(row, span(out.of("pleach", field)))
@@ -76,10 +81,14 @@ func silentSizes(l *lab) []figures.Table {
 
 // silentRate measures at full rate.
 func silentRate(l *lab) []figures.Table {
-	t := figures.Table{Name: "rate", Columns: []string{"size", "before, messages/s", "until the view", "of before", "lost"}}
+	t := figures.Table{Name: "rate", Columns: []string{
+		"size", "before, messages/s", "until the view",
+		"of before", "lost",
+	}}
 	for _, size := range []int{64, 8192} {
 		var out silentOutput
-		l.measure(&out, fmt.Sprintf("go run ./lab/cmd/pleach-lab bench silent --members 16 --rate full --size %d --runs %d --json", size, silentRuns))
+		l.measure(&out, fmt.Sprintf(
+			"go run ./lab/cmd/pleach-lab bench silent --members 16 --rate full --size %d --runs %d --json", size, silentRuns))
 		t.Rows = append(t.Rows, []string{
 			fmt.Sprintf("%d B", size),
 			span(out.of("pleach", func(r silent.Result) float64 { return r.RateBefore })),
@@ -103,8 +112,12 @@ func silentPeers(l *lab) []figures.Table {
 		{"grpc", "gRPC along the tree"},
 	}
 	var out silentOutput
-	l.measure(&out, fmt.Sprintf("go -C lab/peers run . silent --members 32 --silent 1 --before 1s --after 2s --runs %d --json", silentRuns))
-	t := figures.Table{Name: "peers", Columns: []string{"system", "before", "first", "median", "worst", "complete", "messages per member"}}
+	l.measure(&out, fmt.Sprintf(
+		"go -C lab/peers run . silent --members 32 --silent 1 --before 1s --after 2s --runs %d --json", silentRuns))
+	t := figures.Table{Name: "peers", Columns: []string{
+		"system", "before", "first", "median", "worst", "complete",
+		"messages per member",
+	}}
 	for _, s := range systems {
 		row := []string{s.name}
 		for _, field := range []func(silent.Result) float64{before, first, middle, worst} {

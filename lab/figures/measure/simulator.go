@@ -44,7 +44,9 @@ func simulatorEvents(l *lab) []figures.Table {
 		row := []string{c.name}
 		var out simOutput
 		for _, dead := range []string{"0", "4%"} {
-			l.measure(&out, fmt.Sprintf("env GOMAXPROCS=1 go run ./lab/cmd/pleach-lab sim --engine events -P 65536 %s --faults %s --runs %d --json", c.flags, dead, runs))
+			l.measure(&out, fmt.Sprintf(
+				"env GOMAXPROCS=1 go run ./lab/cmd/pleach-lab sim --engine events -P 65536 %s --faults %s --runs %d --json",
+				c.flags, dead, runs))
 			row = append(row, out.took(runs))
 		}
 		t.Rows = append(t.Rows, append(row, out.memory()))

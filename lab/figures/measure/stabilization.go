@@ -14,7 +14,10 @@ type viewsOutput struct {
 
 // viewsAfterKill measures a view after a member or the coordinator is killed.
 func viewsAfterKill(l *lab) []figures.Table {
-	t := figures.Table{Name: "kill", Columns: []string{"killed", "complete", "p50", "p99", "of that, detection p50", "stabilization p50"}}
+	t := figures.Table{Name: "kill", Columns: []string{
+		"killed", "complete", "p50", "p99", "of that, detection p50",
+		"stabilization p50",
+	}}
 	for _, k := range []struct{ what, flags string }{
 		{"a member", "--kills 50"},
 		{"the coordinator", "--kills 25 --coordinator"},
@@ -23,7 +26,8 @@ func viewsAfterKill(l *lab) []figures.Table {
 		l.measure(&out, "go run ./lab/cmd/pleach-lab bench stabilization --members 47 --json "+k.flags)
 		for _, r := range out.Results {
 			t.Rows = append(t.Rows, []string{
-				k.what, fmt.Sprintf("%d of %d", r.Complete, r.Kills), millis(r.P50), millis(r.P99), millis(r.DetectionP50), millis(r.StabilizationP50),
+				k.what, fmt.Sprintf("%d of %d", r.Complete, r.Kills), millis(r.P50), millis(r.P99), millis(r.DetectionP50),
+				millis(r.StabilizationP50),
 			})
 		}
 	}
@@ -37,10 +41,14 @@ func viewsBesideGossip(l *lab) []figures.Table {
 	t := figures.Table{Name: "convergence", Columns: []string{"system", "complete", "p50", "longest"}}
 	p50 := map[string]float64{}
 	for _, r := range out.Results {
-		t.Rows = append(t.Rows, []string{r.System, fmt.Sprintf("%d of %d", r.Complete, r.Kills), millis(r.P50), millis(r.Max)})
+		t.Rows = append(t.Rows, []string{
+			r.System, fmt.Sprintf("%d of %d", r.Complete, r.Kills), millis(r.P50),
+			millis(r.Max),
+		})
 		p50[r.System] = r.P50
 	}
 	return []figures.Table{t, {Name: "readme", Columns: readmeColumns, Rows: [][]string{{
-		"47 members: until all others know of a crash", millis(p50["pleach"]), "memberlist, tuned", millis(p50["memberlist-tuned"]),
+		"47 members: until all others know of a crash", millis(p50["pleach"]), "memberlist, tuned",
+		millis(p50["memberlist-tuned"]),
 	}}}}
 }

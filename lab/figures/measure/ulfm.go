@@ -18,14 +18,16 @@ func viewsBesideULFM(l *lab) []figures.Table {
 		root = " --ulfm-root " + dir
 	}
 	t := figures.Table{Name: "shrink", Columns: []string{
-		"ranks", "complete", "first error", "last error", "revoke and shrink", "and agree", "Pleach: agreed view", "of shrink",
+		"ranks", "complete", "first error", "last error", "revoke and shrink", "and agree", "Pleach: agreed view",
+		"of shrink",
 	}}
 	for _, ranks := range []int{4, 8, 16} {
 		var out struct {
 			Results []stabilization.Result `json:"results"`
 			ULFM    *ulfm.Result           `json:"ulfm"`
 		}
-		l.measure(&out, fmt.Sprintf("go run ./lab/cmd/pleach-lab bench stabilization --members %d --kills 10 --compare ulfm --json%s", ranks, root))
+		l.measure(&out, fmt.Sprintf(
+			"go run ./lab/cmd/pleach-lab bench stabilization --members %d --kills 10 --compare ulfm --json%s", ranks, root))
 		if l.err == nil && (out.ULFM == nil || len(out.Results) == 0) {
 			l.err = errors.New("no Open MPI with ULFM: make ulfmroot DIR=…, and name it by ULFM_ROOT")
 		}

@@ -10,7 +10,10 @@ import (
 // Agents of each system get events, and their lists drop a member that was killed.
 func TestAgents(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"--members", "4", "--events", "2", "--kills", "1", "--idle", "1s", "--systems", "pleach,serf-local", "--json"}, &out, &out)
+	err := run(t.Context(), []string{
+		"--members", "4", "--events", "2", "--kills", "1", "--idle", "1s", "--systems",
+		"pleach,serf-local", "--json",
+	}, &out, &out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +22,8 @@ func TestAgents(t *testing.T) {
 		t.Fatalf("%v: %s", err, &out)
 	}
 	for _, r := range object.Results {
-		if r.Complete == 0 || r.HalfP50 <= 0 || r.AllP50 < r.HalfP50 || r.OneListP50 <= 0 || r.AllListsP50 < r.OneListP50 || r.RSS <= 0 || r.RSSAnon >= r.RSS {
+		if r.Complete == 0 || r.HalfP50 <= 0 || r.AllP50 < r.HalfP50 || r.OneListP50 <= 0 || r.AllListsP50 < r.OneListP50 ||
+			r.RSS <= 0 || r.RSSAnon >= r.RSS {
 			t.Errorf("%+v", r)
 		}
 	}

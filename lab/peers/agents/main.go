@@ -96,16 +96,22 @@ func write(w io.Writer, results []result, asJSON bool) error {
 		return bench.WriteResults(w, results)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d agents of each system, %d events, %d kills; ms, MB, %% of a core; (×) of the first line\n\n", results[0].Members, results[0].Events, results[0].Kills)
-	fmt.Fprintf(&b, "%-11s %9s %18s %18s %18s %18s %16s %9s %9s %16s\n", "system", "complete", "event to half p50", "event to all p50", "dead for one p50", "dead for all p50", "memory", "max", "own", "idle")
+	fmt.Fprintf(&b, "%d agents of each system, %d events, %d kills; ms, MB, %% of a core; (×) of the first line\n\n",
+		results[0].Members, results[0].Events, results[0].Kills)
+	fmt.Fprintf(&b, "%-11s %9s %18s %18s %18s %18s %16s %9s %9s %16s\n", "system", "complete", "event to half p50",
+		"event to all p50", "dead for one p50", "dead for all p50", "memory", "max", "own", "idle")
 	for _, r := range results {
 		fmt.Fprintf(&b, "%-11s %9d", r.System, r.Complete)
 		for _, v := range []struct{ value, ratio float64 }{
-			{r.HalfP50, r.Ratios.HalfP50}, {r.AllP50, r.Ratios.AllP50}, {r.OneListP50, r.Ratios.OneListP50}, {r.AllListsP50, r.Ratios.AllListsP50},
+			{r.HalfP50, r.Ratios.HalfP50},
+			{r.AllP50, r.Ratios.AllP50},
+			{r.OneListP50, r.Ratios.OneListP50},
+			{r.AllListsP50, r.Ratios.AllListsP50},
 		} {
 			fmt.Fprintf(&b, " %18s", fmt.Sprintf("%.1f (%.1f×)", v.value, v.ratio))
 		}
-		fmt.Fprintf(&b, " %16s %9.1f %9.1f %16s\n", fmt.Sprintf("%.1f (%.2f×)", r.RSS, r.Ratios.RSS), r.RSSMax, r.RSSAnon, fmt.Sprintf("%.3f (%.2f×)", r.IdleCPU, r.Ratios.IdleCPU))
+		fmt.Fprintf(&b, " %16s %9.1f %9.1f %16s\n", fmt.Sprintf("%.1f (%.2f×)", r.RSS, r.Ratios.RSS), r.RSSMax, r.RSSAnon,
+			fmt.Sprintf("%.3f (%.2f×)", r.IdleCPU, r.Ratios.IdleCPU))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

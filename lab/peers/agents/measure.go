@@ -111,7 +111,8 @@ func measure(ctx context.Context, c *command) (results []result, err error) {
 // build builds the programs. The commands are tools of this module, so go.mod has their
 // versions.
 func build(ctx context.Context, bin string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", bin+string(filepath.Separator), "github.com/hashicorp/serf/cmd/serf", "github.com/pleach-go/pleach/agent/cmd/pleach")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", bin+string(filepath.Separator),
+		"github.com/hashicorp/serf/cmd/serf", "github.com/pleach-go/pleach/agent/cmd/pleach")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as both are released
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, out)

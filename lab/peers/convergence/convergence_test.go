@@ -26,7 +26,10 @@ func TestMain(m *testing.M) {
 // Survivors of each system drop who was killed, and let it in again.
 func TestConvergence(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"convergence", "--members", "4", "--kills", "2", "--systems", "pleach,memberlist-tuned,serf", "--json"}, &out, &out)
+	err := run(t.Context(), []string{
+		"convergence", "--members", "4", "--kills", "2", "--systems",
+		"pleach,memberlist-tuned,serf", "--json",
+	}, &out, &out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,10 @@ type process struct {
 
 // start starts the processes of a system, and waits until every lease is held.
 func (c *Config) start(ctx context.Context, system string) (*contest, error) {
-	k := &contest{Config: c, system: system, holders: make([]*process, c.Leases), since: make([]time.Time, c.Leases), running: make([]*process, c.Processes), changed: make(chan struct{})}
+	k := &contest{
+		Config: c, system: system, holders: make([]*process, c.Leases), since: make([]time.Time, c.Leases),
+		running: make([]*process, c.Processes), changed: make(chan struct{}),
+	}
 	if system == etcdName {
 		var err error
 		k.cluster, err = etcd.Start(ctx, c.Processes)

@@ -90,7 +90,8 @@ func (h *holder) report(word string, rest any) {
 func (h *holder) joinPleach(ctx context.Context) (string, acquire, error) {
 	table := lease.NewTable()
 	replica, err := replicated.Join(ctx, replicated.Config{
-		Group: pleach.Config{Group: "bench-lease", ID: h.id, Rejoin: true}, Machines: map[string]replicated.Machine{"leases": table},
+		Group:    pleach.Config{Group: "bench-lease", ID: h.id, Rejoin: true},
+		Machines: map[string]replicated.Machine{"leases": table},
 	}, h.others...)
 	if err != nil {
 		return "", nil, err
@@ -114,7 +115,8 @@ func (h *holder) joinEtcd(ctx context.Context) (string, acquire, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	session, err := concurrency.NewSession(client, concurrency.WithTTL(max(int(h.ttl/time.Second), 1)), concurrency.WithContext(ctx))
+	session, err := concurrency.NewSession(client, concurrency.WithTTL(max(int(h.ttl/time.Second), 1)),
+		concurrency.WithContext(ctx))
 	if err != nil {
 		return "", nil, err
 	}

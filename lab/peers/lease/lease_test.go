@@ -29,7 +29,10 @@ func TestLeasesAreHeldAgain(t *testing.T) {
 		systems += "," + etcdName
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"lease", "--systems", systems, "--leases", "4", "--kills", "1", "--ttl", "2s", "--json"}, &out, &out); err != nil {
+	if err := run(t.Context(), []string{
+		"lease", "--systems", systems, "--leases", "4", "--kills", "1", "--ttl", "2s",
+		"--json",
+	}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
 	var object struct{ Results []Result }

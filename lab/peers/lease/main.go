@@ -139,11 +139,13 @@ func write(w io.Writer, results []Result, asJSON bool) error {
 		return bench.WriteResults(w, results)
 	}
 	slices.SortStableFunc(results, func(a, b Result) int { return cmp.Compare(a.P50, b.P50) })
-	if _, err := fmt.Fprintf(w, "%-8s %8s %8s %8s %10s %10s %10s %12s\n", "", "ttl ms", "kills", "leases", "p50 ms", "p99 ms", "max ms", "two holders"); err != nil {
+	if _, err := fmt.Fprintf(w, "%-8s %8s %8s %8s %10s %10s %10s %12s\n", "", "ttl ms", "kills", "leases", "p50 ms",
+		"p99 ms", "max ms", "two holders"); err != nil {
 		return err
 	}
 	for _, r := range results {
-		if _, err := fmt.Fprintf(w, "%-8s %8.0f %8d %8d %10.1f %10.1f %10.1f %12d\n", r.System, r.TTL, r.Kills, r.Leases, r.P50, r.P99, r.Max, r.TwoHolders); err != nil {
+		if _, err := fmt.Fprintf(w, "%-8s %8.0f %8d %8d %10.1f %10.1f %10.1f %12d\n", r.System, r.TTL, r.Kills, r.Leases,
+			r.P50, r.P99, r.Max, r.TwoHolders); err != nil {
 			return err
 		}
 	}

@@ -37,7 +37,10 @@ func startEtcd(ctx context.Context, members int) (order.Started, error) {
 	}
 	p := &puts{cluster: cluster}
 	for m := range members {
-		client, err := clientv3.New(clientv3.Config{Endpoints: []string{cluster.URLs[m%len(cluster.URLs)]}, DialTimeout: timeout, Logger: zap.NewNop()})
+		client, err := clientv3.New(clientv3.Config{
+			Endpoints:   []string{cluster.URLs[m%len(cluster.URLs)]},
+			DialTimeout: timeout, Logger: zap.NewNop(),
+		})
 		if err != nil {
 			p.Close()
 			return nil, err

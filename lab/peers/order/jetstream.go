@@ -118,7 +118,10 @@ func addStream(ctx context.Context, stream nats.JetStreamContext) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	for {
-		_, err := stream.AddStream(&nats.StreamConfig{Name: "bench", Subjects: []string{subject}, Replicas: servers, Storage: nats.FileStorage})
+		_, err := stream.AddStream(&nats.StreamConfig{
+			Name: "bench", Subjects: []string{subject}, Replicas: servers,
+			Storage: nats.FileStorage,
+		})
 		if err == nil {
 			return nil
 		}

@@ -17,7 +17,10 @@ func TestOrder(t *testing.T) {
 		systems += "," + etcdName
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"--systems", systems, "--members", "3", "--size", "64", "--messages", "10", "--time", "300ms", "--json"}, &out, &out); err != nil {
+	if err := run(t.Context(), []string{
+		"--systems", systems, "--members", "3", "--size", "64", "--messages", "10",
+		"--time", "300ms", "--json",
+	}, &out, &out); err != nil {
 		t.Fatal(err)
 	}
 	var object struct{ Results []order.Result }

@@ -13,7 +13,8 @@ func TestMeasure(t *testing.T) {
 		t.Skip("a suspicion of memberlist takes seconds")
 	}
 	var out bytes.Buffer
-	if err := run(t.Context(), []string{"--members", "4", "--kills", "1", "--idle", "100ms", "--json"}, &out, io.Discard); err != nil {
+	if err := run(t.Context(), []string{"--members", "4", "--kills", "1", "--idle", "100ms", "--json"}, &out,
+		io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var got struct{ Results []result }
@@ -43,7 +44,13 @@ func TestLost(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	for _, args := range [][]string{{"--systems", "raft"}, {"--members", "2"}, {"--kills", "0"}, {"--members", "4", "--kills", "2"}, {"more"}} {
+	for _, args := range [][]string{
+		{"--systems", "raft"},
+		{"--members", "2"},
+		{"--kills", "0"},
+		{"--members", "4", "--kills", "2"},
+		{"more"},
+	} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%v is accepted", args)
 		}

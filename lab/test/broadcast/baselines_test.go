@@ -14,7 +14,8 @@ import (
 // Corrected Gossip §IV-B3: "Binary (dissemination) graphs (BIGs) […] can
 // tolerate up to log2 P − 1 failures using static routing."
 func TestBinomialGraphSurvivesLogMinus1(t *testing.T) {
-	for _, size := range pick([]protocol.Rank{2, 4, 8, 16}, []protocol.Rank{2, 4, 8, 16, 32}, []protocol.Rank{2, 4, 8, 16, 32, 64}) {
+	for _, size := range pick([]protocol.Rank{2, 4, 8, 16}, []protocol.Rank{2, 4, 8, 16, 32},
+		[]protocol.Rank{2, 4, 8, 16, 32, 64}) {
 		trial := newTrial(t, experiments.Scenario{Dissemination: "big", Size: size, L: 2, O: 1})
 		neighbors := bits.TrailingZeros(uint(size)) // log2 P
 		for failed := range neighbors {

@@ -74,7 +74,9 @@ func promisesLiveness(s *experiments.Scenario) bool {
 }
 
 // treeOf is a corrected tree.
-func treeOf(shape topology.Shape, size protocol.Rank, l, o protocol.Time, correction string, m mode) experiments.Scenario {
+func treeOf(shape topology.Shape, size protocol.Rank, l, o protocol.Time, correction string,
+	m mode,
+) experiments.Scenario {
 	return experiments.Scenario{
 		Dissemination: "tree", Shape: shape, Size: size, L: l, O: o,
 		Correction: correction, Start: m.start, EarlyOnlyRelay: m.onlyRelay,

@@ -47,17 +47,29 @@ func TestSenselessPlansAreRefused(t *testing.T) {
 		{"reaches no process", broadcast.Config{Size: 8, Dissemination: broadcast.GossipRounds{}}},
 		{"overlapped start", broadcast.Config{Size: 8, Dissemination: rounds, Correction: checked, Start: sync, At: 9}},
 
-		{"cannot take -1", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Checked{Throttle: -1}, Start: sync}},
+		{"cannot take -1", broadcast.Config{
+			Size: 8, Dissemination: tree, Correction: broadcast.Checked{Throttle: -1},
+			Start: sync,
+		}},
 		{"common start", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Checked{Throttle: 1}}},
 		{"corrects nothing", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Opportunistic{}}},
 		{"corrects nothing", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Optimized{}}},
 		{"corrects nothing", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Safe{Distance: -2}}},
-		{"against -1 failures", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.FailureProof{Failures: -1, Timeout: 9}, Start: sync}},
-		{"needs a timeout", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.FailureProof{Failures: 1}, Start: sync}},
+		{"against -1 failures", broadcast.Config{
+			Size: 8, Dissemination: tree,
+			Correction: broadcast.FailureProof{Failures: -1, Timeout: 9}, Start: sync,
+		}},
+		{"needs a timeout", broadcast.Config{
+			Size: 8, Dissemination: tree, Correction: broadcast.FailureProof{Failures: 1},
+			Start: sync,
+		}},
 		{"synchronized one", broadcast.Config{Size: 8, Dissemination: tree, Correction: proof}},
 		{"on a line", broadcast.Config{Size: 8, Dissemination: tree, Correction: proof, Start: sync, Line: true}},
 		{"in the past", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Delayed{Delay: -1}}},
-		{"must take part", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Delayed{}, EarlyOnlyRelay: true}},
+		{"must take part", broadcast.Config{
+			Size: 8, Dissemination: tree, Correction: broadcast.Delayed{},
+			EarlyOnlyRelay: true,
+		}},
 		{"on a line", broadcast.Config{Size: 8, Dissemination: tree, Correction: broadcast.Delayed{}, Line: true}},
 	} {
 		_, err := broadcast.NewPlan(c.config)

@@ -14,7 +14,9 @@ import (
 // leaves messages out.
 type twins struct{ plain, sparing *trial }
 
-func newTwins(t *testing.T, shape topology.Shape, size protocol.Rank, l, o protocol.Time, sparing string, d int, m mode) twins {
+func newTwins(t *testing.T, shape topology.Shape, size protocol.Rank, l, o protocol.Time, sparing string, d int,
+	m mode,
+) twins {
 	return twins{
 		newTrial(t, treeOf(shape, size, l, o, fmt.Sprintf("opportunistic:%d", d), m)),
 		newTrial(t, treeOf(shape, size, l, o, fmt.Sprintf("%s:%d", sparing, d), m)),
@@ -102,7 +104,10 @@ func TestSafeColorsWhatOpportunisticColorsAtSize(t *testing.T) {
 func TestMessagesPerProcess(t *testing.T) {
 	size := pick[protocol.Rank](1<<10, 1<<13, 1<<16)
 	runs := pick(1, 3, 10)
-	rules := []string{"optimized:2", "safe:2", "opportunistic:2", "optimized:4", "safe:4", "opportunistic:4", "checked", "delayed:8"}
+	rules := []string{
+		"optimized:2", "safe:2", "opportunistic:2", "optimized:4", "safe:4", "opportunistic:4", "checked",
+		"delayed:8",
+	}
 	for _, rate := range []float64{0, 0.01, 0.04} {
 		table := fmt.Sprintf("P = %d, L = 2, o = 1, overlapped, %g%% dead\n%-10s", size, rate*100, "")
 		for _, rule := range rules {
@@ -120,7 +125,10 @@ func TestMessagesPerProcess(t *testing.T) {
 				mean[rule] = float64(sum) / float64(runs) / float64(size)
 				table += fmt.Sprintf("%17.3f", mean[rule])
 			}
-			for _, order := range [][]string{{"optimized:2", "safe:2", "opportunistic:2"}, {"optimized:4", "safe:4", "opportunistic:4"}} {
+			for _, order := range [][]string{
+				{"optimized:2", "safe:2", "opportunistic:2"},
+				{"optimized:4", "safe:4", "opportunistic:4"},
+			} {
 				if !slices.IsSortedFunc(order, func(a, b string) int { return int(1000 * (mean[a] - mean[b])) }) {
 					t.Errorf("%s, %g%% dead: not in ascending order: %v of %v", shape, rate*100, order, mean)
 				}

@@ -118,7 +118,8 @@ func (b *benchCommand) generate(cmd *cobra.Command) (remove func(), err error) {
 
 func writeBench(w io.Writer, r *bench.Result) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s at scale factor %v, %d processes, medians of %d trials; one DuckDB with 2 threads: %.0f ms\n", r.Query, r.Scale, r.Members, r.Trials, r.Alone)
+	fmt.Fprintf(&b, "%s at scale factor %v, %d processes, medians of %d trials; one DuckDB with 2 threads: %.0f ms\n",
+		r.Query, r.Scale, r.Members, r.Trials, r.Alone)
 	fmt.Fprintf(&b, "%.0f ms, %.2f of DuckDB; %.3f of the job without fault tolerance\n", r.Took, r.Ratio, r.Overhead)
 	if len(r.Killed) > 0 {
 		writeDeaths(&b, r)

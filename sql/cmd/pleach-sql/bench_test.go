@@ -16,7 +16,10 @@ import (
 func TestBench(t *testing.T) {
 	t.Setenv(commandVariable, "1")
 	dir := filepath.Join(t.TempDir(), "data")
-	if _, err := tpchdata.Generate(t.Context(), tpchdata.Config{Scale: 0.01, Parts: 3, Replicas: 1, Dir: dir}); err != nil {
+	if _, err := tpchdata.Generate(t.Context(), tpchdata.Config{
+		Scale: 0.01, Parts: 3, Replicas: 1,
+		Dir: dir,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer

@@ -22,7 +22,8 @@ var launcherLine = regexp.MustCompile(`(?m)^pleach: .*\n`)
 func newShop(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "sales.csv"), []byte("id,cents\n1,250\n2,310\n3,320\n4,x\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "sales.csv"), []byte("id,cents\n1,250\n2,310\n3,320\n4,x\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0], "import", "--parts", "4", "--out", "shop", "sales=sales.csv")

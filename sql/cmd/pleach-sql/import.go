@@ -82,7 +82,8 @@ func (i *importCommand) run(cmd *cobra.Command) error {
 		}{i.config.Dir, i.config.Parts, rows})
 	}
 	for _, table := range slices.Sorted(maps.Keys(rows)) {
-		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rows in %d parts\n", table, rows[table], i.config.Parts); err != nil {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d rows in %d parts\n", table, rows[table],
+			i.config.Parts); err != nil {
 			return err
 		}
 	}

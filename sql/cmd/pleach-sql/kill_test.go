@@ -99,7 +99,10 @@ func (c *killCase) run(t *testing.T, dir string, members int) (deaths int) {
 	}
 	var stdout, stderr bytes.Buffer
 	report, err := launch.Run(launch.Job{
-		Size: members, Program: os.Args[0], Args: []string{"pleach-sql", "run", "--data", dir, "--query", c.query, "--phases", "--json"},
+		Size: members, Program: os.Args[0], Args: []string{
+			"pleach-sql", "run", "--data", dir, "--query", c.query,
+			"--phases", "--json",
+		},
 		Env: []string{commandVariable + "=1"}, Faults: faults, Grace: time.Second,
 		Output: &launch.Output{Stdout: launch.Stream{Writer: &stdout}, Stderr: launch.Stream{Writer: &stderr}},
 	})

@@ -171,7 +171,8 @@ func (r *runCommand) report(out io.Writer, data *dataset.Dataset, result *sql.Re
 		answer = tpchdata.Judge(data, r.known, result.Rows)
 	}
 	err := r.write(out, &runJSON{
-		r.known, answer, r.out, result.Columns, result.Rows, result.Files, result.Written, append([]int{}, failed...), p.seconds(),
+		r.known, answer, r.out, result.Columns, result.Rows, result.Files, result.Written, append([]int{}, failed...),
+		p.seconds(),
 	})
 	if err == nil && answer == tpchdata.Different {
 		err = errDifferent

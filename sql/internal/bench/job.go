@@ -113,7 +113,10 @@ func (c *Config) start(w Work, k *kill) (*running, error) {
 			return nil, err
 		}
 		out, in := io.Pipe()
-		command := launch.Command{Args: append(c.Command[:len(c.Command):len(c.Command)], string(text)), Stdout: in, DieWithParent: true}
+		command := launch.Command{
+			Args: append(c.Command[:len(c.Command):len(c.Command)], string(text)), Stdout: in,
+			DieWithParent: true,
+		}
 		if !w.Unprotected { // Those that are see the death that is measured, and say so.
 			command.Stderr = os.Stderr
 		}

@@ -57,7 +57,8 @@ func (g *generator) grouped(s *scope, depth int, wanted []string, from, where st
 
 func (g *generator) groupingSets(groups []string) string {
 	all := strings.Join(groups, ", ")
-	return " GROUP BY " + pick(g, "ROLLUP ("+all+")", "CUBE ("+all+")", fmt.Sprintf("GROUPING SETS ((%s), (%s), ())", all, groups[0]))
+	return " GROUP BY " + pick(g, "ROLLUP ("+all+")", "CUBE ("+all+")", fmt.Sprintf("GROUPING SETS ((%s), (%s), ())", all,
+		groups[0]))
 }
 
 func (g *generator) having(s *scope, depth int, columns []Column) string {
@@ -95,19 +96,22 @@ func (g *generator) aggregate(s *scope, kind string) string {
 		text = pick(g,
 			func() string { return "count(*)" }, func() string { return "count(" + distinct + e(other) + ")" },
 			func() string { return "sum(" + distinct + e("int") + ")" }, func() string { return "min(" + e("int") + ")" },
-			func() string { return "max(" + distinct + e("int") + ")" }, func() string { return "quantile_disc(" + e("int") + ", 0.5)" },
+			func() string { return "max(" + distinct + e("int") + ")" },
+			func() string { return "quantile_disc(" + e("int") + ", 0.5)" },
 			func() string { return pick(g, "bit_and(", "bit_or(", "bit_xor(") + e("int") + ")" },
 			func() string { return "count_if(" + e("bool") + ")" },
 			func() string { return "approx_count_distinct(" + e("text") + ")" },
 		)()
 	case "float":
-		text = pick(g, "avg(", "median(", "sum(", "avg("+distinct, "stddev_pop(", "var_samp(", "mad(", "entropy(") + e(pick(g, "float", "float", "decimal")) + ")"
+		text = pick(g, "avg(", "median(", "sum(", "avg("+distinct, "stddev_pop(", "var_samp(", "mad(", "entropy(") +
+			e(pick(g, "float", "float", "decimal")) + ")"
 		return "CAST(" + text + filter + " AS DOUBLE)"
 	case "decimal":
 		text = pick(g, "sum(", "min(", "max(", "sum("+distinct) + e("decimal") + ")"
 	case "text":
 		x := e("text")
-		text = pick(g, "min("+x+")", "max("+x+")", fmt.Sprintf("string_agg(%s%s, ',' ORDER BY %s%s)", distinct, x, x, pick(g, "", " DESC")))
+		text = pick(g, "min("+x+")", "max("+x+")", fmt.Sprintf("string_agg(%s%s, ',' ORDER BY %s%s)", distinct, x, x,
+			pick(g, "", " DESC")))
 		if g.chance(12) {
 			x = e(pick(g, "int", "text", "date"))
 			return "CAST(list(" + x + " ORDER BY " + x + ")" + filter + " AS VARCHAR)"
@@ -148,12 +152,15 @@ func (g *generator) windows(s *scope, wanted []string) (m made) {
 		case kind == "int" && all != "" && g.chance(40):
 			e = pick(g, "row_number()", "ntile(2)", "rank()", "dense_rank()") + " OVER (" + partition + "ORDER BY " + all + ")"
 		case kind == "int" && all != "" && g.chance(40):
-			e = pick(g, "count(*)", "sum("+e+")", "max("+e+") FILTER (WHERE "+g.simple(s)+")") + " OVER (" + partition + "ORDER BY " + all + g.frame() + ")"
+			e = pick(g, "count(*)", "sum("+e+")", "max("+e+") FILTER (WHERE "+g.simple(s)+")") + " OVER (" + partition +
+				"ORDER BY " + all + g.frame() + ")"
 		case kind == "int" && g.chance(40):
-			e = pick(g, "count(*)", "sum("+e+")", "max("+e+")", "rank()", "count(DISTINCT "+e+")") + " OVER (" + partition + "ORDER BY " + g.expression(s, g.kind(s), 1) + g.direction() + ")"
+			e = pick(g, "count(*)", "sum("+e+")", "max("+e+")", "rank()", "count(DISTINCT "+e+")") + " OVER (" + partition +
+				"ORDER BY " + g.expression(s, g.kind(s), 1) + g.direction() + ")"
 		case all != "" && g.chance(50):
 			nulls := pick(g, "", "", " IGNORE NULLS")
-			e = pick(g, "lag(", "lead(", "first_value(", "last_value(") + e + nulls + ") OVER (" + partition + "ORDER BY " + all + ")"
+			e = pick(g, "lag(", "lead(", "first_value(", "last_value(") + e + nulls + ") OVER (" + partition + "ORDER BY " +
+				all + ")"
 		case g.chance(50):
 			e = pick(g, "min(", "max(") + e + ") OVER (" + partition + ")"
 		}
@@ -163,8 +170,10 @@ func (g *generator) windows(s *scope, wanted []string) (m made) {
 }
 
 func (g *generator) frame() string {
-	return pick(g, "", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING", " GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
-		" ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW", " RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+	return pick(g, "", " ROWS BETWEEN 1 PRECEDING AND CURRENT ROW", " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+		" GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW",
+		" ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW",
+		" RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
 }
 
 // qualify makes QUALIFY, or "".
@@ -173,5 +182,6 @@ func (g *generator) qualify(s *scope) string {
 	if all == "" || !g.chance(25) {
 		return ""
 	}
-	return fmt.Sprintf(" QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) <= %d", g.expression(s, g.kind(s), 0), all, 1+g.IntN(2))
+	return fmt.Sprintf(" QUALIFY row_number() OVER (PARTITION BY %s ORDER BY %s) <= %d", g.expression(s, g.kind(s), 0),
+		all, 1+g.IntN(2))
 }

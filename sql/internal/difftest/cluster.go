@@ -144,7 +144,9 @@ func (c *Cluster) Judge(ctx context.Context, q Query, random *rand.Rand) (v Verd
 
 // Planned plans a query, by any right plan, and runs it in parts. With write, each task has a part of
 // the result. It returns the stages, too.
-func (c *Cluster) Planned(ctx context.Context, query string, write bool, random *rand.Rand) (r Result, stages []planner.Stage) {
+func (c *Cluster) Planned(ctx context.Context, query string, write bool,
+	random *rand.Rand,
+) (r Result, stages []planner.Stage) {
 	q := planner.Question{Query: query, Tasks: c.parts(), Write: write, Random: random}
 	for _, t := range c.tables {
 		q.Tables = append(q.Tables, t.Name)

@@ -29,7 +29,8 @@ const (
 
 // inValue reports whether an error is about a value.
 func inValue(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "Out of Range Error") || strings.Contains(err.Error(), "Conversion Error"))
+	return err != nil && (strings.Contains(err.Error(), "Out of Range Error") ||
+		strings.Contains(err.Error(), "Conversion Error"))
 }
 
 // Compare compares a result with the one of a DuckDB alone: the rows, the order as far as ORDER BY

@@ -23,10 +23,14 @@ func NewCount() *Count {
 // features are words that a query has if it has a feature. Names in queries are in quotation marks,
 // and literals have no such words.
 var features = []string{
-	"WITH ", "FROM (SELECT", "(VALUES", "EXISTS (", "IN (SELECT", "ANY (", "ALL (", "(SELECT ", "CASE ", " AS ", ", ", " JOIN ", "LEFT JOIN", "RIGHT JOIN",
-	"FULL JOIN", "SEMI JOIN", "ANTI JOIN", "CROSS JOIN", "NATURAL JOIN", "ASOF JOIN", "LATERAL", "USING (", "GROUP BY ", "GROUP BY ALL", "ROLLUP", "CUBE",
-	"GROUPING SETS", "HAVING", "FILTER", "count(DISTINCT", "string_agg", "list(", "first(", "median(", " OVER (", "PARTITION BY", " ROWS ", "QUALIFY",
-	"IGNORE NULLS", "SELECT DISTINCT ", "DISTINCT ON", " UNION ", "UNION ALL", "BY NAME", " EXCEPT ", " INTERSECT ", "ORDER BY", "ORDER BY ALL", "NULLS FIRST",
+	"WITH ", "FROM (SELECT", "(VALUES", "EXISTS (", "IN (SELECT", "ANY (", "ALL (", "(SELECT ", "CASE ", " AS ", ", ",
+	" JOIN ", "LEFT JOIN", "RIGHT JOIN",
+	"FULL JOIN", "SEMI JOIN", "ANTI JOIN", "CROSS JOIN", "NATURAL JOIN", "ASOF JOIN", "LATERAL", "USING (", "GROUP BY ",
+	"GROUP BY ALL", "ROLLUP", "CUBE",
+	"GROUPING SETS", "HAVING", "FILTER", "count(DISTINCT", "string_agg", "list(", "first(", "median(", " OVER (",
+	"PARTITION BY", " ROWS ", "QUALIFY",
+	"IGNORE NULLS", "SELECT DISTINCT ", "DISTINCT ON", " UNION ", "UNION ALL", "BY NAME", " EXCEPT ", " INTERSECT ",
+	"ORDER BY", "ORDER BY ALL", "NULLS FIRST",
 	"NULLS LAST", "COLLATE", " LIMIT ", "OFFSET", "%", mark,
 }
 
@@ -72,7 +76,8 @@ func (c *Count) Details() string {
 		v := c.features[f]
 		fmt.Fprintf(&b, "%16s: %6d equal, %6d refused\n", strings.TrimSpace(f), v[Equal], v[Refused])
 	}
-	often := slices.SortedFunc(maps.Keys(c.refusals), func(a, b string) int { return cmp.Compare(c.refusals[b], c.refusals[a]) })
+	often := slices.SortedFunc(maps.Keys(c.refusals),
+		func(a, b string) int { return cmp.Compare(c.refusals[b], c.refusals[a]) })
 	for _, reason := range often[:min(30, len(often))] {
 		fmt.Fprintf(&b, "%6d %s\n", c.refusals[reason], reason)
 	}

@@ -90,16 +90,20 @@ func (g *generator) computed(kind string, e func(string) string) string {
 			func() string { return "[" + e("int") + ", 2][1]" },
 		)()
 	case "float":
-		return pick(g, "("+e("float")+" * 0.5)", "CAST("+e("decimal")+" AS DOUBLE)", "("+e("float")+" + "+e("float")+")", "round("+e("float")+", 1)", "("+e("int")+" / 2)")
+		return pick(g, "("+e("float")+" * 0.5)", "CAST("+e("decimal")+" AS DOUBLE)", "("+e("float")+" + "+e("float")+")",
+			"round("+e("float")+", 1)", "("+e("int")+" / 2)")
 	case "decimal":
 		return "(" + e("decimal") + pick(g, " + ", " - ") + "0.25)"
 	case "text":
-		return pick(g, "("+e("text")+" || "+e("text")+")", "upper("+e("text")+")", "CAST("+e(pick(g, "int", "date", "decimal", "bool"))+" AS VARCHAR)",
-			"substr("+e("text")+", 1, 1)", "concat("+e("text")+", "+e("text")+")", "trim("+e("text")+")", "replace("+e("text")+", 'a', 'xy')", "strftime("+e("date")+", '%d')")
+		return pick(g, "("+e("text")+" || "+e("text")+")", "upper("+e("text")+")",
+			"CAST("+e(pick(g, "int", "date", "decimal", "bool"))+" AS VARCHAR)",
+			"substr("+e("text")+", 1, 1)", "concat("+e("text")+", "+e("text")+")", "trim("+e("text")+")",
+			"replace("+e("text")+", 'a', 'xy')", "strftime("+e("date")+", '%d')")
 	case "date":
 		return "(" + e("date") + " + 1)"
 	case "time":
-		return pick(g, "date_trunc('day', "+e("time")+")", "("+e("time")+" + INTERVAL 1 HOUR)", "CAST("+e("date")+" AS TIMESTAMP)")
+		return pick(g, "date_trunc('day', "+e("time")+")", "("+e("time")+" + INTERVAL 1 HOUR)",
+			"CAST("+e("date")+" AS TIMESTAMP)")
 	case "span":
 		return "(" + e("time") + " - " + e("time") + ")"
 	case "bool":
@@ -128,7 +132,8 @@ const mark = "/*open*/"
 
 // nulls are the types of NULL by kind.
 var nulls = map[string]string{
-	"int": "INTEGER", "float": "DOUBLE", "decimal": "DECIMAL(9,2)", "text": "VARCHAR", "date": "DATE", "time": "TIMESTAMP", "bool": "BOOLEAN",
+	"int": "INTEGER", "float": "DOUBLE", "decimal": "DECIMAL(9,2)", "text": "VARCHAR", "date": "DATE", "time": "TIMESTAMP",
+	"bool": "BOOLEAN",
 	"span": "INTERVAL", "clock": "TIME", "blob": "BLOB", "uuid": "UUID", "list": "INTEGER[]",
 }
 
@@ -203,10 +208,12 @@ func (g *generator) subquery(s *scope, kind string, depth int) string {
 	case 0, 1:
 		return pick(g, "", "NOT ") + "EXISTS (" + g.inner(outer, depth, g.literal("int"), true) + ")"
 	case 2, 3:
-		return g.expression(s, kind, 1) + pick(g, " IN (", " NOT IN (", " = ANY (", " >= ALL (") + g.inner(outer, depth, "", false, kind) + ")"
+		return g.expression(s, kind, 1) + pick(g, " IN (", " NOT IN (", " = ANY (", " >= ALL (") + g.inner(outer, depth,
+			"", false, kind) + ")"
 	case 4:
 		other := g.kind(s)
-		return fmt.Sprintf("(%s, %s)%s(%s)", g.expression(s, kind, 1), g.expression(s, other, 1), pick(g, " IN ", " NOT IN "), g.inner(outer, depth, "", false, kind, other))
+		return fmt.Sprintf("(%s, %s)%s(%s)", g.expression(s, kind, 1), g.expression(s, other, 1), pick(g, " IN ", " NOT IN "),
+			g.inner(outer, depth, "", false, kind, other))
 	}
 	return g.expression(s, kind, 1) + pick(g, " = ", " < ", " >= ") + g.scalarOf(outer, depth, kind)
 }
@@ -283,7 +290,8 @@ func (g *generator) scalarOf(outer *scope, depth int, kind string) string {
 	inner := &scope{outer: outer}
 	from := g.from(inner, 0)
 	if g.chance(25) {
-		return "(SELECT " + g.expression(inner, kind, 1) + from + g.correlation(inner, depth) + pick(g, " ORDER BY 1", " ORDER BY 1 DESC") + " LIMIT 1)"
+		return "(SELECT " + g.expression(inner, kind, 1) + from + g.correlation(inner, depth) + pick(g, " ORDER BY 1",
+			" ORDER BY 1 DESC") + " LIMIT 1)"
 	}
 	return "(SELECT " + g.aggregate(inner, kind) + from + g.correlation(inner, depth) + ")"
 }

@@ -14,7 +14,8 @@ func (g *generator) from(s *scope, depth int) string {
 	for g.chance(38) && len(s.relations) < 4 {
 		before := len(s.relations)
 		item := g.item(s, depth)
-		join := pick(g, "JOIN", "JOIN", "JOIN", ",", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN", "ANTI JOIN", "CROSS JOIN", "USING", "NESTED", "ODD")
+		join := pick(g, "JOIN", "JOIN", "JOIN", ",", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "SEMI JOIN",
+			"ANTI JOIN", "CROSS JOIN", "USING", "NESTED", "ODD")
 		switch join {
 		case ",", "CROSS JOIN":
 			text += " " + join + " " + item

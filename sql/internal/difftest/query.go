@@ -112,7 +112,8 @@ func (g *generator) combined(depth int, outer *scope, wanted []string) made {
 }
 
 func (g *generator) combination() string {
-	return pick(g, " UNION ", " UNION ALL ", " UNION ALL ", " EXCEPT ", " INTERSECT ", " EXCEPT ALL ", " INTERSECT ALL ", " UNION ", " UNION BY NAME ")
+	return pick(g, " UNION ", " UNION ALL ", " UNION ALL ", " EXCEPT ", " INTERSECT ", " EXCEPT ALL ", " INTERSECT ALL ",
+		" UNION ", " UNION BY NAME ")
 }
 
 // block makes a SELECT, with outputs of some kinds if they are not nil.

@@ -26,9 +26,12 @@ type Table struct {
 // names are names of tables, columns and aliases: plain ones, keywords, others that need quotation
 // marks, and such that the planner might make up. Case matters in é and É alone.
 var names = []string{
-	"a", "b", "c", "d", "id", "v", "k", "x", "y", "n", "id_1", "a_1", "ID", "column", "order", "select", "group", "all", "q", "parts", "g0", "a1",
-	"order_1", "order_2", "order1", "derived_0", "derived0", "parts_all", "rows_all", "a b", `x"y`, "é", "É", "日本", "it's", "a.b", "1", "(a + 1)", "main",
-	"task_0", "pleach_rows", "temp", "count", "sum", "g0_p", "a1_p", "q_p", "order2_p", "_p1_", "parts_p", "unnamed_subquery", "null", "count_star()",
+	"a", "b", "c", "d", "id", "v", "k", "x", "y", "n", "id_1", "a_1", "ID", "column", "order", "select", "group", "all",
+	"q", "parts", "g0", "a1",
+	"order_1", "order_2", "order1", "derived_0", "derived0", "parts_all", "rows_all", "a b", `x"y`, "é", "É", "日本", "it's",
+	"a.b", "1", "(a + 1)", "main",
+	"task_0", "pleach_rows", "temp", "count", "sum", "g0_p", "a1_p", "q_p", "order2_p", "_p1_", "parts_p",
+	"unnamed_subquery", "null", "count_star()",
 	"rowid", "now", "current_date", "*",
 }
 
@@ -46,19 +49,30 @@ var types = []struct {
 	{"DOUBLE", "float", func(r *rand.Rand) string { return fmt.Sprint(float64(r.IntN(17)-8) / 4) }},
 	{"DECIMAL(9,2)", "decimal", func(r *rand.Rand) string { return fmt.Sprintf("%.2f", float64(r.IntN(17)-8)/4) }},
 	{"VARCHAR", "text", func(r *rand.Rand) string {
-		return duck.Literal([]string{"", "a", "A", "b", "B", "ab", "a ", "a\tb", "é", "É", "日本", "it's", "NULL", "r1", "1"}[r.IntN(15)])
+		return duck.Literal([]string{
+			"", "a", "A", "b", "B", "ab", "a ", "a\tb", "é", "É", "日本", "it's", "NULL", "r1",
+			"1",
+		}[r.IntN(15)])
 	}},
 	{"VARCHAR", "text", func(r *rand.Rand) string { return duck.Literal(string(rune('a' + r.IntN(3)))) }},
 	{"DATE", "date", func(r *rand.Rand) string { return fmt.Sprintf("'2026-01-%02d'", 1+r.IntN(5)) }},
 	{"TIMESTAMP", "time", func(r *rand.Rand) string { return fmt.Sprintf("'2026-01-01 %02d:00:00'", r.IntN(5)) }},
 	{"BOOLEAN", "bool", func(r *rand.Rand) string { return []string{"true", "false"}[r.IntN(2)] }},
 	{"HUGEINT", "int", func(r *rand.Rand) string {
-		return []string{"1", "2", "-3", "99999999999999999999999999999999999", "-170141183460469231731687303715884105727"}[r.IntN(5)]
+		return []string{
+			"1", "2", "-3", "99999999999999999999999999999999999",
+			"-170141183460469231731687303715884105727",
+		}[r.IntN(5)]
 	}},
 	{"SMALLINT", "int", func(r *rand.Rand) string { return fmt.Sprint(r.IntN(5) - 2) }},
 	{"UBIGINT", "int", func(r *rand.Rand) string { return []string{"0", "1", "2", "18446744073709551615"}[r.IntN(4)] }},
 	{"FLOAT", "float", func(r *rand.Rand) string { return fmt.Sprint(float64(r.IntN(17)-8) / 4) }},
-	{"DOUBLE", "float", func(r *rand.Rand) string { return []string{"'nan'", "'inf'", "'-inf'", "'1e300'", "'0.5'"}[r.IntN(5)] }},
+	{"DOUBLE", "float", func(r *rand.Rand) string {
+		return []string{
+			"'nan'", "'inf'", "'-inf'", "'1e300'",
+			"'0.5'",
+		}[r.IntN(5)]
+	}},
 	{"DECIMAL(38,10)", "decimal", func(r *rand.Rand) string { return fmt.Sprintf("123456789012345678.%010d", r.IntN(3)) }},
 	{"TIME", "clock", func(r *rand.Rand) string { return fmt.Sprintf("'%02d:30:00.25'", r.IntN(5)) }},
 	{"INTERVAL", "span", func(r *rand.Rand) string {
@@ -66,7 +80,10 @@ var types = []struct {
 	}},
 	{"BLOB", "blob", func(r *rand.Rand) string { return []string{"''", `'\x00\xFF'`, "'a'", "'ab'"}[r.IntN(4)] }},
 	{"TIMESTAMP_S", "time", func(r *rand.Rand) string { return fmt.Sprintf("'2026-01-01 %02d:00:00'", r.IntN(5)) }},
-	{"UUID", "uuid", func(r *rand.Rand) string { return fmt.Sprintf("'00000000-0000-0000-0000-00000000000%d'", r.IntN(4)) }},
+	{"UUID", "uuid", func(r *rand.Rand) string {
+		return fmt.Sprintf("'00000000-0000-0000-0000-00000000000%d'",
+			r.IntN(4))
+	}},
 	{"INTEGER[]", "list", func(r *rand.Rand) string { return fmt.Sprintf("[%d, %d]", r.IntN(3), r.IntN(3)) }},
 }
 

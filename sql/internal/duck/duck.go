@@ -115,5 +115,6 @@ func (c *Conn) View(ctx context.Context, name string, rows array.RecordReader, s
 // Load creates a table of a reader's rows.
 func (c *Conn) Load(ctx context.Context, table string, rows array.RecordReader) error {
 	view := table + " (received)" // which no table of the source is called
-	return c.View(ctx, view, rows, fmt.Sprintf("CREATE OR REPLACE TABLE %s AS FROM %s", Identifier(table), Identifier(view)))
+	return c.View(ctx, view, rows, fmt.Sprintf("CREATE OR REPLACE TABLE %s AS FROM %s", Identifier(table),
+		Identifier(view)))
 }

@@ -31,7 +31,8 @@ func TestLoadQuery(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows.Release()
-	columns, sums, err := c.Text(t.Context(), "SELECT sum(i)::BIGINT AS i, sum(s::DECIMAL(9,2)) AS s, 'text' AS t FROM numbers")
+	columns, sums, err := c.Text(t.Context(),
+		"SELECT sum(i)::BIGINT AS i, sum(s::DECIMAL(9,2)) AS s, 'text' AS t FROM numbers")
 	if got := fmt.Sprint(columns, sums); err != nil || got != "[i s t] [[12497500 12497500.00 text]]" {
 		t.Errorf("sums are %s, %v", got, err)
 	}

@@ -15,7 +15,8 @@ var ofQuery = map[duckdb.ErrorType]bool{
 	duckdb.ErrorTypeOutOfRange: true, duckdb.ErrorTypeConversion: true, duckdb.ErrorTypeInvalidInput: true,
 	duckdb.ErrorTypeMismatchType: true, duckdb.ErrorTypeDivideByZero: true, duckdb.ErrorTypeInvalidType: true,
 	duckdb.ErrorTypeNotImplemented: true, duckdb.ErrorTypeExpression: true, duckdb.ErrorTypeConstraint: true,
-	duckdb.ErrorTypeBinder: true, duckdb.ErrorTypeCatalog: true, duckdb.ErrorTypeParser: true, duckdb.ErrorTypeSyntax: true,
+	duckdb.ErrorTypeBinder: true, duckdb.ErrorTypeCatalog: true, duckdb.ErrorTypeParser: true,
+	duckdb.ErrorTypeSyntax: true,
 }
 
 // QueryError returns the text of an error that happens wherever the statement runs over the same rows,

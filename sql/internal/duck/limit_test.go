@@ -19,7 +19,10 @@ func TestLimitComesBeforeConditions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for _, s := range []string{"CREATE TABLE t AS SELECT i AS a, i % 4 AS b FROM range(20) r(i)", "CREATE TABLE u AS SELECT i AS x FROM range(9) r(i)"} {
+	for _, s := range []string{
+		"CREATE TABLE t AS SELECT i AS a, i % 4 AS b FROM range(20) r(i)",
+		"CREATE TABLE u AS SELECT i AS x FROM range(9) r(i)",
+	} {
 		if err := c.Exec(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}

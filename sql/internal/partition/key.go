@@ -56,7 +56,8 @@ func keyColumn(schema *arrow.Schema, column string) (int, error) {
 	empty := array.MakeArrayOfNull(allocator, kind, 0)
 	defer empty.Release()
 	if keysOf(empty) == nil {
-		return 0, fmt.Errorf("partition: column %s is of type %v: a key is an integer, a date, a time or a text", column, kind)
+		return 0, fmt.Errorf("partition: column %s is of type %v: a key is an integer, a date, a time or a text",
+			column, kind)
 	}
 	return found[0], nil
 }

@@ -36,7 +36,10 @@ type scatterer struct {
 }
 
 func newScatterer(schema *arrow.Schema, parts int) (*scatterer, error) {
-	s := &scatterer{schema: schema, columns: make([][]column, parts), lengths: make([]int, parts), starts: make([]int32, parts+1)}
+	s := &scatterer{
+		schema: schema, columns: make([][]column, parts), lengths: make([]int, parts),
+		starts: make([]int32, parts+1),
+	}
 	for part := range s.columns {
 		for _, f := range schema.Fields() {
 			c, err := newColumn(f.Type)

@@ -247,7 +247,8 @@ func (b *binder) groupByAll() error {
 			groups = append(groups, group)
 		}
 	}
-	b.node["aggregate_handling"], b.node["group_expressions"], b.node["group_sets"] = "STANDARD_HANDLING", list(groups...), []any{}
+	b.node["aggregate_handling"], b.node["group_expressions"], b.node["group_sets"] = "STANDARD_HANDLING",
+		list(groups...), []any{}
 	switch {
 	case len(groups) > 0:
 		b.node["group_sets"] = []any{set}
@@ -331,7 +332,8 @@ func (b *binder) outputFirst(e node) error {
 // are those of columns: an output may have the same name as the column that another output shows.
 func (b *binder) orderByAll(modifier node) bool {
 	orders := children(modifier, "orders")
-	if len(orders) != 1 || text(child(orders[0], "expression"), "class") != "STAR" || !wholeStar(child(orders[0], "expression")) {
+	if len(orders) != 1 || text(child(orders[0], "expression"), "class") != "STAR" ||
+		!wholeStar(child(orders[0], "expression")) {
 		return false
 	}
 	var all []node

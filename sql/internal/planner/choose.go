@@ -57,7 +57,8 @@ func (p *planner) affordable(b *block, bytes float64) error {
 	if bytes/float64(p.tasks) <= maxWhole {
 		return nil
 	}
-	return refuse("%s needs all rows in one place, which are about %.0f MB: aggregate or filter them in a subquery first", b.whole, bytes/float64(p.tasks)/1e6)
+	return refuse("%s needs all rows in one place, which are about %.0f MB: aggregate or filter them in a subquery first",
+		b.whole, bytes/float64(p.tasks)/1e6)
 }
 
 // maxWhole is how many bytes of tables are brought to all tasks for a query that needs all rows
@@ -187,7 +188,8 @@ func layoutBy(b *block, same classes, root place, subqueries bool) layout {
 		}
 		for _, c := range leaf.ref.columns {
 			f := families[c.kind]
-			if _, taken := l[leaf]; !taken && f != "" && (family == "" || f == family) && same.root(place{leaf.ref, c.name}) == root {
+			if _, taken := l[leaf]; !taken && f != "" && (family == "" || f == family) &&
+				same.root(place{leaf.ref, c.name}) == root {
 				l[leaf], family = c.name, f
 			}
 		}

@@ -113,7 +113,8 @@ type planner struct {
 func newPlanner(conn *duck.Conn, q *Question) *planner {
 	return &planner{
 		reader: reader{conn}, tasks: q.Tasks, random: q.Random, source: slices.Sorted(slices.Values(q.Tables)),
-		tables: make(map[string]relation), sent: make(map[string]relation), phases: make(map[string]bool), taken: make(map[string]bool),
+		tables: make(map[string]relation), sent: make(map[string]relation), phases: make(map[string]bool),
+		taken: make(map[string]bool),
 	}
 }
 
@@ -196,7 +197,10 @@ func (p *planner) expand(v any, with map[string]node) (err error) {
 				if alias == "" {
 					alias = name
 				}
-				become(n, node{"type": "SUBQUERY", "alias": alias, "subquery": query["query"], "column_name_alias": query["aliases"]})
+				become(n, node{
+					"type": "SUBQUERY", "alias": alias, "subquery": query["query"],
+					"column_name_alias": query["aliases"],
+				})
 				return false
 			}
 		}

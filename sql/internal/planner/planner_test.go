@@ -126,7 +126,8 @@ func (c *cluster) run(stages []planner.Stage) [][]string {
 				c.exec("CREATE OR REPLACE TABLE task_%d.%s AS FROM (%s) LIMIT 0", to, s.Table, s.Query)
 				for from := range tasks {
 					c.exec("SET search_path = 'task_%d,main'", from)
-					c.exec("INSERT INTO task_%d.%s FROM (%s) WHERE coalesce(hash(%s) %% %d, 0) = %d", to, s.Table, s.Query, s.Column, tasks, to)
+					c.exec("INSERT INTO task_%d.%s FROM (%s) WHERE coalesce(hash(%s) %% %d, 0) = %d", to, s.Table, s.Query, s.Column,
+						tasks, to)
 				}
 			}
 		case planner.Write:
@@ -330,18 +331,23 @@ func TestRefusals(t *testing.T) {
 		"SELECT sum(v) FROM (SELECT v FROM item LIMIT 3) s":                                                    "takes any rows",
 		"SELECT string_agg(name, ',') FROM item":                                                               "write string_agg(… ORDER BY …)",
 		"SELECT row_number() OVER (PARTITION BY k) FROM item":                                                  "write OVER (… ORDER BY …)",
-		"SELECT DISTINCT ON (k) k, v FROM item":                                                                "write ORDER BY",
-		"SELECT 'a' AS a, count(*) FROM item GROUP BY ROLLUP ('a')":                                            "a constant in ROLLUP",
-		"SELECT 1 AS few FROM item AS few GROUP BY few":                                                        "few may be a table or a name in SELECT",
-		"SELECT 1 AS rowid FROM item GROUP BY rowid":                                                           "rowid is the number of a row", // seed 7000035
-		"SELECT id, (SELECT max(rowid) FROM few) FROM (SELECT id AS rowid, id FROM item) t":                    "rowid is the number of a row",
-		"SELECT id AS a, k AS a FROM item WHERE a > 3":                                                         "a is the name of several columns", // seed 7000200
-		"SELECT id AS a, k AS a FROM item ORDER BY a":                                                          "a is the name of several columns",
-		"SELECT name AS n, 1 AS one FROM item GROUP BY n, 1":                                                   "write the column of GROUP BY out", // seed 7000255: one DuckDB says 42
-		"SELECT geomean(v) FROM item":                                                                          "geomean() is not supported",
-		"SELECT count(*) FROM item WHERE name COLLATE nocase = 'N1'":                                           "COLLATE is not supported",
-		"SELECT count(*) FROM item POSITIONAL JOIN head":                                                       "POSITIONAL",
-		"SELECT list_transform([v], x -> x + 1) FROM item":                                                     "not supported",
+
+		"SELECT DISTINCT ON (k) k, v FROM item": "write ORDER BY",
+
+		"SELECT 'a' AS a, count(*) FROM item GROUP BY ROLLUP ('a')": "a constant in ROLLUP",
+		"SELECT 1 AS few FROM item AS few GROUP BY few":             "few may be a table or a name in SELECT",
+		// seed 7000035
+		"SELECT 1 AS rowid FROM item GROUP BY rowid":                                        "rowid is the number of a row",
+		"SELECT id, (SELECT max(rowid) FROM few) FROM (SELECT id AS rowid, id FROM item) t": "rowid is the number of a row",
+		// seed 7000200
+		"SELECT id AS a, k AS a FROM item WHERE a > 3": "a is the name of several columns",
+		"SELECT id AS a, k AS a FROM item ORDER BY a":  "a is the name of several columns",
+		// seed 7000255: one DuckDB says 42
+		"SELECT name AS n, 1 AS one FROM item GROUP BY n, 1":         "write the column of GROUP BY out",
+		"SELECT geomean(v) FROM item":                                "geomean() is not supported",
+		"SELECT count(*) FROM item WHERE name COLLATE nocase = 'N1'": "COLLATE is not supported",
+		"SELECT count(*) FROM item POSITIONAL JOIN head":             "POSITIONAL",
+		"SELECT list_transform([v], x -> x + 1) FROM item":           "not supported",
 		"DELETE FROM item":                                           `only SELECT is supported, and the query is "DELETE FROM item"`,
 		"SELECT nothing\n FROM item":                                 "LINE 1: SELECT nothing\n",
 		"SELECT 1; SELECT 2":                                         "write one SELECT",
@@ -368,7 +374,10 @@ func TestRefusals(t *testing.T) {
 func TestPartsAreWritten(t *testing.T) {
 	c, p := newCluster(t), newPlanning(t)
 	write := func(q *planner.Question) { q.Write = true }
-	for _, query := range []string{"SELECT id, v * 2 AS w FROM item WHERE v > 50", "SELECT label, id FROM item JOIN head USING (k)"} {
+	for _, query := range []string{
+		"SELECT id, v * 2 AS w FROM item WHERE v > 50",
+		"SELECT label, id FROM item JOIN head USING (k)",
+	} {
 		stages, err := p.plan(query, write)
 		if err != nil {
 			t.Fatal(err)

@@ -49,12 +49,16 @@ func (p *planner) exchange(ctx context.Context, name, query string, to To, colum
 		return relation{}, err
 	}
 	name = unique(p.phases, name)
-	table := unique(p.taken, name+map[To]string{All: "_all", Hash: "_by_" + column, Range: "_in_order"}[to]) + string(p.mark)
+	table := unique(p.taken, name+map[To]string{All: "_all", Hash: "_by_" + column, Range: "_in_order"}[to]) +
+		string(p.mark)
 	if err := p.conn.Exec(ctx, fmt.Sprintf("CREATE VIEW %s AS %s", duck.Identifier(table), query)); err != nil {
 		return relation{}, err
 	}
 	p.stages = append(p.stages, Stage{name, query, to, table, column})
-	rel := relation{table: table, query: "SELECT " + identifiers(columns) + " FROM " + duck.Identifier(table), columns: columns, divided: to != All}
+	rel := relation{
+		table: table, query: "SELECT " + identifiers(columns) + " FROM " + duck.Identifier(table),
+		columns: columns, divided: to != All,
+	}
 	if to == Hash {
 		rel.key = column
 	}
@@ -110,7 +114,8 @@ func (p *planner) untyped(ctx context.Context, r relation) (map[string]bool, err
 		return nil, nil
 	}
 	// The outer join has one row, without computing any of the relation.
-	query := "SELECT " + strings.Join(types, ", ") + " FROM (SELECT 1) LEFT JOIN (SELECT * FROM " + r.from() + " LIMIT 0) AS t ON true"
+	query := "SELECT " + strings.Join(types, ", ") + " FROM (SELECT 1) LEFT JOIN (SELECT * FROM " + r.from() +
+		" LIMIT 0) AS t ON true"
 	_, rows, err := p.conn.Text(ctx, query)
 	if err != nil {
 		return nil, err

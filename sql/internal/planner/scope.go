@@ -89,7 +89,8 @@ func (s *scope) here(names []string) (p place, found bool, err error) {
 			pseudo = pseudo || sameName(name, "rowid")
 			continue
 		case len(names) > 2:
-			return p, false, refuse("%s: write TABLE.COLUMN, and fields of a struct as (TABLE.COLUMN).FIELD", strings.Join(names, "."))
+			return p, false, refuse("%s: write TABLE.COLUMN, and fields of a struct as (TABLE.COLUMN).FIELD",
+				strings.Join(names, "."))
 		case found:
 			return p, false, refuse("%s may be a column of %s or of %s: write which", name, p.ref.alias, r.alias)
 		}

@@ -242,7 +242,8 @@ func same(a, b any) bool {
 			return kind(inner) == "EXPRESSION_LIST" && text(a, "alias") == text(b, "alias") && same(a["values"], inner["values"])
 		}
 		for key, value := range a {
-			if other, has := b[key]; key != "query_location" && !same(value, other) && !(empty(value) && (!has || empty(other))) {
+			if other, has := b[key]; key != "query_location" && !same(value, other) &&
+				!(empty(value) && (!has || empty(other))) {
 				return false
 			}
 		}

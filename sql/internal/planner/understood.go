@@ -27,8 +27,10 @@ var order = []string{"ASCENDING", "DESCENDING", "ORDER_DEFAULT"}
 var shapes = map[string]shape{
 	// queries
 	"SELECT_NODE": {
-		"modifiers": nil, "cte_map": nil, "select_list": nil, "from_table": nil, "where_clause": nil, "group_expressions": nil,
-		"group_sets": nil, "aggregate_handling": {"STANDARD_HANDLING", "FORCE_AGGREGATES"}, "having": nil, "qualify": nil,
+		"modifiers": nil, "cte_map": nil, "select_list": nil, "from_table": nil, "where_clause": nil,
+		"group_expressions": nil,
+		"group_sets":        nil, "aggregate_handling": {"STANDARD_HANDLING", "FORCE_AGGREGATES"}, "having": nil,
+		"qualify": nil,
 	},
 	"SET_OPERATION_NODE": {
 		"modifiers": nil, "cte_map": nil, "left": nil, "right": nil, "children": nil, "setop_all": nil,
@@ -38,18 +40,30 @@ var shapes = map[string]shape{
 	"ORDER_MODIFIER":         {"orders": nil},
 	"LIMIT_MODIFIER":         {"limit": nil, "offset": nil},
 	"LIMIT_PERCENT_MODIFIER": {"limit": nil, "offset": nil},
-	"order":                  {"type": order, "null_order": {"NULLS FIRST", "NULLS LAST", "ORDER_DEFAULT"}, "expression": nil},
+	"order": {
+		"type": order, "null_order": {"NULLS FIRST", "NULLS LAST", "ORDER_DEFAULT"},
+		"expression": nil,
+	},
 
 	// FROM
 	"JOIN": {
 		"alias": nil, "left": nil, "right": nil, "condition": nil, "using_columns": nil, "ref_type": {"REGULAR", "CROSS"},
 		"join_type": {"INNER", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"},
 	},
-	"BASE_TABLE":      {"alias": nil, "schema_name": nil, "table_name": nil, "column_name_alias": nil, "catalog_name": nil},
-	"table subquery":  {"alias": nil, "subquery": nil, "column_name_alias": nil},
-	"TABLE_FUNCTION":  {"alias": nil, "function": nil, "column_name_alias": nil, "with_ordinality": {"WITHOUT_ORDINALITY"}},
-	"EXPRESSION_LIST": {"alias": nil, "expected_names": nil, "expected_types": nil, "values": nil, "column_name_alias": nil},
-	"EMPTY":           {"alias": nil},
+	"BASE_TABLE": {
+		"alias": nil, "schema_name": nil, "table_name": nil, "column_name_alias": nil,
+		"catalog_name": nil,
+	},
+	"table subquery": {"alias": nil, "subquery": nil, "column_name_alias": nil},
+	"TABLE_FUNCTION": {
+		"alias": nil, "function": nil, "column_name_alias": nil,
+		"with_ordinality": {"WITHOUT_ORDINALITY"},
+	},
+	"EXPRESSION_LIST": {
+		"alias": nil, "expected_names": nil, "expected_types": nil, "values": nil,
+		"column_name_alias": nil,
+	},
+	"EMPTY": {"alias": nil},
 
 	// expressions
 	"COLUMN_REF":  {"column_names": nil},
@@ -67,21 +81,28 @@ var shapes = map[string]shape{
 		"ARRAY_EXTRACT", "ARRAY_SLICE", "STRUCT_EXTRACT", "GROUPING_FUNCTION",
 	}},
 	"FUNCTION": {
-		"function_name": nil, "schema": {"", "main"}, "children": nil, "filter": nil, "order_bys": nil, "distinct": nil, "is_operator": nil,
+		"function_name": nil, "schema": {"", "main"}, "children": nil, "filter": nil, "order_bys": nil, "distinct": nil,
+		"is_operator": nil,
 	},
-	"SUBQUERY": {"subquery_type": {"SCALAR", "EXISTS", "NOT_EXISTS", "ANY"}, "subquery": nil, "child": nil, "comparison_type": nil},
+	"SUBQUERY": {
+		"subquery_type": {"SCALAR", "EXISTS", "NOT_EXISTS", "ANY"}, "subquery": nil, "child": nil,
+		"comparison_type": nil,
+	},
 	"WINDOW": {
 		"type": {
-			"WINDOW_AGGREGATE", "WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE", "WINDOW_PERCENT_RANK", "WINDOW_CUME_DIST",
+			"WINDOW_AGGREGATE", "WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE", "WINDOW_PERCENT_RANK",
+			"WINDOW_CUME_DIST",
 			"WINDOW_NTILE", "WINDOW_FIRST_VALUE", "WINDOW_LAST_VALUE", "WINDOW_NTH_VALUE", "WINDOW_LEAD", "WINDOW_LAG",
 		},
-		"function_name": nil, "schema": {"", "main"}, "children": nil, "partitions": nil, "orders": nil, "start": nil, "end": nil,
+		"function_name": nil, "schema": {"", "main"}, "children": nil, "partitions": nil, "orders": nil, "start": nil,
+		"end":        nil,
 		"start_expr": nil, "end_expr": nil, "offset_expr": nil, "default_expr": nil, "ignore_nulls": nil, "filter_expr": nil,
 		"exclude_clause": nil, "distinct": nil,
 	},
 	"STAR": {
-		"relation_name": nil, "exclude_list": nil, "replace_list": nil, "columns": nil, "expr": nil, "qualified_exclude_list": nil,
-		"rename_list": nil,
+		"relation_name": nil, "exclude_list": nil, "replace_list": nil, "columns": nil, "expr": nil,
+		"qualified_exclude_list": nil,
+		"rename_list":            nil,
 	},
 
 	// parts of these
@@ -152,7 +173,8 @@ func known(v any) error {
 // sortedList returns the list(x) that a function sorts, or nil: DuckDB parses list(x ORDER BY x) as
 // list_sort(list(x), …).
 func sortedList(n node) node {
-	if all := children(n, "children"); len(all) > 0 && (nameOf(n) == "list_sort" || nameOf(n) == "list_reverse_sort") && nameOf(all[0]) == "list" {
+	if all := children(n, "children"); len(all) > 0 && (nameOf(n) == "list_sort" || nameOf(n) == "list_reverse_sort") &&
+		nameOf(all[0]) == "list" {
 		return all[0]
 	}
 	return nil
@@ -276,7 +298,8 @@ func noNested(n node) (err error) {
 }
 
 // numbered are the window functions that give rows of equal order different values.
-var numbered = words("row_number ntile first_value first last_value last nth_value lead lag list array_agg string_agg group_concat listagg mode")
+var numbered = words(
+	"row_number ntile first_value first last_value last nth_value lead lag list array_agg string_agg group_concat listagg mode")
 
 func knownWindow(n node) error {
 	name, orders := nameOf(n), children(n, "orders")

@@ -38,7 +38,8 @@ func text(ctx context.Context, t *testing.T, query string) string {
 func TestImport(t *testing.T) {
 	in, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	for i := range 2 {
-		text(t.Context(), t, duck.Copy(fmt.Sprintf("SELECT i + 10 * %d AS i FROM range(10) t(i)", i), fmt.Sprintf("%s/n-%d.parquet", in, i), "parquet"))
+		text(t.Context(), t, duck.Copy(fmt.Sprintf("SELECT i + 10 * %d AS i FROM range(10) t(i)", i),
+			fmt.Sprintf("%s/n-%d.parquet", in, i), "parquet"))
 	}
 	lines := "id,x\n" + strings.Repeat("1,5\n", 30_000) + "2,late text\n" // The type is seen in the last row.
 	if err := os.WriteFile(in+"/late.csv", []byte(lines), 0o644); err != nil {
@@ -55,7 +56,8 @@ func TestImport(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, place := range d.Places {
-		if got := text(t.Context(), t, fmt.Sprintf("SELECT count(*), sum(i) FROM '%s/%s/n/*.parquet'", out, place)); got != "[[20 190]]" {
+		if got := text(t.Context(), t, fmt.Sprintf("SELECT count(*), sum(i) FROM '%s/%s/n/*.parquet'", out, place)); got !=
+			"[[20 190]]" {
 			t.Errorf("%s has %s", place, got)
 		}
 	}
@@ -64,7 +66,8 @@ func TestImport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := text(t.Context(), t, "SELECT column_type FROM (DESCRIBE FROM '"+files["late"][0]+"') WHERE column_name = 'x'"); got != "[[VARCHAR]]" {
+		if got := text(t.Context(), t, "SELECT column_type FROM (DESCRIBE FROM '"+files["late"][0]+
+			"') WHERE column_name = 'x'"); got != "[[VARCHAR]]" {
 			t.Errorf("task %d: x is %s", task, got)
 		}
 	}
@@ -107,7 +110,8 @@ func TestFailedImport(t *testing.T) {
 	if got := text(t.Context(), t, fmt.Sprintf("SELECT sum(id) FROM '%s/replica-1/a/*.parquet'", out)); got != "[[3]]" {
 		t.Errorf("the rows are %s", got)
 	}
-	if err := imports(map[string]string{"a": right}); err == nil || !strings.Contains(err.Error(), "choose a new or empty directory") {
+	if err := imports(map[string]string{"a": right}); err == nil ||
+		!strings.Contains(err.Error(), "choose a new or empty directory") {
 		t.Errorf("another import has replaced a dataset: %v", err)
 	}
 	if _, err := dataset.Open(out); err != nil {

@@ -73,7 +73,8 @@ func removeLeft(dir string) error {
 	// The process may have been killed while it published its places.
 	killed := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), unfinished) })
 	for _, e := range entries {
-		if name := e.Name(); !killed || !strings.HasPrefix(name, unfinished) && !strings.HasPrefix(name, place) && name != ".dataset.json" {
+		if name := e.Name(); !killed || !strings.HasPrefix(name, unfinished) && !strings.HasPrefix(name, place) &&
+			name != ".dataset.json" {
 			return fmt.Errorf("%s has files already, such as %s: choose a new or empty directory", dir, e.Name())
 		}
 	}

@@ -76,7 +76,8 @@ func same(a, b string) bool {
 	x, err := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
 	const digits, precision = 15, 1e-15
-	return err == nil && err2 == nil && max(significant(a), significant(b)) >= digits && math.Abs(x-y) <= precision*math.Abs(x)
+	return err == nil && err2 == nil && max(significant(a), significant(b)) >= digits &&
+		math.Abs(x-y) <= precision*math.Abs(x)
 }
 
 // significant returns the number of digits of a decimal number without zeros at its ends.

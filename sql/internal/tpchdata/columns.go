@@ -33,7 +33,8 @@ func (t *table) rows() (array.RecordReader, error) {
 // bytesOf returns the memory of numbers.
 func bytesOf[T ~int32 | ~int64 | ~uint8](values []T) *memory.Buffer {
 	var one T
-	return memory.NewBufferBytes(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(one))))
+	return memory.NewBufferBytes(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))),
+		len(values)*int(unsafe.Sizeof(one))))
 }
 
 // numbers returns a column of numbers that lie in memory as values of an Arrow type do.
@@ -51,7 +52,8 @@ func characters(values []byte) arrow.Array {
 	for i := range offsets {
 		offsets[i] = int32(i)
 	}
-	return array.MakeFromData(array.NewData(arrow.BinaryTypes.String, len(values), []*memory.Buffer{nil, bytesOf(offsets), bytesOf(values)}, nil, 0, 0))
+	return array.MakeFromData(array.NewData(arrow.BinaryTypes.String, len(values),
+		[]*memory.Buffer{nil, bytesOf(offsets), bytesOf(values)}, nil, 0, 0))
 }
 
 // textColumn returns a column of texts.
