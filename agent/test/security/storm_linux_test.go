@@ -7,6 +7,7 @@ package security
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"log/slog"
@@ -64,7 +65,10 @@ type storm struct {
 func (s storm) run() {
 	runtime.GOMAXPROCS(1)
 	fmt.Println("begins")
-	for s == (storm{}) {
+	if s == (storm{}) {
+		for {
+			sha256.Sum256(nil)
+		}
 	}
 	var all sync.WaitGroup
 	for _, rage := range []func(){s.unfinished, s.long, s.shards, s.strangers} {

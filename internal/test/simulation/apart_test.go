@@ -13,7 +13,7 @@ import (
 type apartness int
 
 const (
-	together apartness = iota
+	_ apartness = iota // together
 	// admittedAlone: members crash as they let a candidate join, so that nobody but the candidate
 	// knows the view, and too few are left who know the one before. Members have no seeds.
 	admittedAlone
