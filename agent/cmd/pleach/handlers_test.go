@@ -33,6 +33,10 @@ func TestHandlersResumeAfterRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		// A message that only this agent has is kept from when the agent has saved it.
+		testutil.Eventually(t, "every message is saved", func() bool {
+			return strings.Count(strings.Join(a.told(), "\n"), fmt.Sprintf(`"m%d.`, round)) >= messages
+		}, func() any { return a.told() })
 		a.signal(signal)
 		_ = a.cmd.Wait()
 		a.start()
