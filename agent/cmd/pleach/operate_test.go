@@ -8,11 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/agent/api"
 	"github.com/pleach-go/pleach/internal/test/netns"
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
@@ -154,7 +156,10 @@ func TestMemberFailedHandler(t *testing.T) {
 	}
 	for i := range agents {
 		a := &agentProcess{t: t, id: fmt.Sprint("db", i+1), socket: filepath.Join(dir, fmt.Sprint(i, ".sock"))}
-		a.awaitMembers(3)
+		a.await("three members with their tags", func(s *statusJSON) bool {
+			untagged := func(m api.Member) bool { return !strings.Contains(m.Meta, "role=db") }
+			return len(s.Members.Members) == 3 && !slices.ContainsFunc(s.Members.Members, untagged)
+		})
 	}
 	_ = agents[2].Process.Signal(syscall.SIGKILL)
 	began := time.Now()
