@@ -421,7 +421,7 @@ func TestRefusedStarts(t *testing.T) {
 	}
 }
 
-// A command that runs when the agent is told to end has the time to end by itself.
+// A command that runs when the agent is asked to end has the time to end on its own.
 func TestHandlerEndsByItself(t *testing.T) {
 	dir := t.TempDir()
 	a := start(t, fmt.Sprintf("expect: 1\nhandlers:\n  - {on: t, run: 'cd %s; touch began; sleep 0.3; touch ended'}\n",

@@ -129,7 +129,7 @@ func (a *Agent) followZones(ctx context.Context, f *fleet.Fleet, c *config.Confi
 func (a *Agent) receiveFleet(ctx context.Context, f *fleet.Fleet) {
 	for m, err := range f.Messages(ctx) {
 		var lost uint64
-		if e := new(fleet.LostError); errors.As(err, &e) { // the store fills what comes before the next message
+		if e, ok := errors.AsType[*fleet.LostError](err); ok { // the store fills what comes before the next message
 			m = fleet.Message{Zone: e.Zone, ID: e.ID, Incarnation: e.Incarnation, Seq: e.Last + 1}
 			lost = e.Last - e.First + 1
 		}

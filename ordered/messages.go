@@ -82,15 +82,15 @@ func (o *Order) yield(yield func(Message, error) bool) bool {
 func (o *Order) take(m *pleach.Message, err error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var gap *pleach.GapError
-	var lost *pleach.LostError
+	gap, afterGap := errors.AsType[*pleach.GapError](err)
+	lost, isLoss := errors.AsType[*pleach.LostError](err)
 	switch {
-	case errors.As(err, &gap):
+	case afterGap:
 		o.stats.Resent += o.machine.Resent()
 		o.enter(sequencer.Member{Rank: o.group.Rank(), Incarnation: gap.To})
 		o.delivered = append(o.delivered, delivery{gap: gap})
 		o.room.Notify()
-	case errors.As(err, &lost):
+	case isLoss:
 		o.machine.Lost(lost.View, lost.From)
 	case m.Direct:
 		if o.machine.Acknowledge(m.From, m.Data) == nil {

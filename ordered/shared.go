@@ -157,15 +157,15 @@ func (s *Shared) Cancel() { s.order.end(pleach.ErrClosed) }
 // Receive takes what [pleach.Config.OnMessage] is called with, and reports whether it is a message of
 // the order. It waits for Start, or Cancel.
 func (s *Shared) Receive(m pleach.Message, err error) bool {
-	var lost *pleach.LostError
+	lost, isLoss := errors.AsType[*pleach.LostError](err)
 	own := err == nil && !m.Direct && m.Topic == s.config.Topic
-	if !own && !errors.As(err, &lost) {
+	if !own && !isLoss {
 		return false
 	}
 	if s.order.awaitStart(s.order.life) != nil {
 		return own
 	}
-	if lost != nil {
+	if isLoss {
 		s.step(func(protocol.Time) { s.joining.Lost(lost.View, lost.From) })
 		return false
 	}

@@ -97,7 +97,7 @@ func (r *running) outcome(p *rankProcess) Outcome {
 	case killed && p.stopped:
 		o.Kind, o.Text = Ended, "stopped on purpose, ended with the others"
 	case p.asked && (killed || e.signal == syscall.SIGTERM):
-		o.Kind, o.Text = Ended, "told to end"
+		o.Kind, o.Text = Ended, "asked to end"
 	case e.lost != "":
 		o.Kind, o.Text = Failed, e.lost
 	case e.signal != 0:

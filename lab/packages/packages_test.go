@@ -138,7 +138,7 @@ func testDeb(t *testing.T, deb, commit string) {
 }
 
 // An agent runs where there is nothing but its command and two directories, as in the image of
-// deploy/Dockerfile: it becomes ready, and leaves when it is told to end.
+// deploy/Dockerfile: it becomes ready, and leaves when it is asked to end.
 func testFromScratch(t *testing.T, binary string) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the root directory")

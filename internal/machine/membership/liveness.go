@@ -16,10 +16,12 @@ type evidence int
 //	kind         recorded about a member that                   ends with               consequence
 //	silent       delays a change beyond this member's patience  an answer, an attempt   left out of the next view
 //	unheard      does not answer reports                        any frame               reports go to the next rank
-//	abstaining   says that it cannot reach the others           its next status         the next rank coordinates
+//	abstaining   says that it cannot reach the others           a status, an attempt    the next rank coordinates
 //	awaited      did not acknowledge a failed attempt           an answer               pinged before the next attempt
 //	asked        is asked for a sign of life in this round      any traffic             asked again
-//	lost         gave none in a whole round                     any traffic             does not count for the quorum
+//	lost         gave none in a whole round                     any traffic             none but for the quorum
+//
+// Members that are silent, unheard or lost do not count for this member's quorum.
 const (
 	silent evidence = iota
 	unheard

@@ -155,7 +155,7 @@ func (s *site) address() string {
 // receive takes in what the fleet broadcasts.
 func (r *run) receive(ctx context.Context, m *member) {
 	for got, err := range m.Messages(ctx) {
-		if lost := new(fleet.LostError); errors.As(err, &lost) {
+		if lost, ok := errors.AsType[*fleet.LostError](err); ok {
 			m.receipts.lost(lost)
 			continue
 		}

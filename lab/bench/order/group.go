@@ -53,8 +53,10 @@ func (g *group) join(ctx, life context.Context, name string, m int, seeds []stri
 		}
 		g.groups = append(g.groups, member)
 		g.receiving.Go(func() {
-			for range member.Messages(life) {
-				g.note(m)
+			for _, err := range member.Messages(life) {
+				if err == nil { // otherwise messages are missing
+					g.note(m)
+				}
 			}
 		})
 		return nil
@@ -65,8 +67,10 @@ func (g *group) join(ctx, life context.Context, name string, m int, seeds []stri
 	}
 	g.groups, g.orders = append(g.groups, o.Group()), append(g.orders, o)
 	g.receiving.Go(func() {
-		for range o.Messages(life) {
-			g.note(m)
+		for _, err := range o.Messages(life) {
+			if err == nil {
+				g.note(m)
+			}
 		}
 	})
 	return nil
