@@ -113,3 +113,31 @@ func TestEqual(t *testing.T) {
 		}
 	}
 }
+
+// The lists of bugs name places that are in the code.
+func TestListsNamePlaces(t *testing.T) {
+	const root = "../.."
+	sites := make(map[string]map[string]bool) // names of the places in a directory
+	for _, file := range []string{"equal.txt", "planted.txt"} {
+		list, err := readEqual(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range list {
+			directory, _, _ := strings.Cut(name, " ")
+			if sites[directory] == nil {
+				sites[directory] = make(map[string]bool)
+				found, err := sitesOf(root, directory)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range found {
+					sites[directory][found[i].name()] = true
+				}
+			}
+			if !sites[directory][name] {
+				t.Errorf("%s names a place that is gone: %s", file, name)
+			}
+		}
+	}
+}
