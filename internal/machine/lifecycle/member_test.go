@@ -175,6 +175,15 @@ func TestMemberWithoutQuorumAsksSeeds(t *testing.T) {
 	d.expect("with a quorum again", "")
 }
 
+// The seeds of the next membership have no address twice.
+func TestMemberSeedsAreDifferent(t *testing.T) {
+	d := driveMember(t, nil)
+	d.m.SetSeeds([]string{"c:1", "s:1"})
+	if got, want := d.m.Seeds(), []string{"c:1", "s:1", "b:1"}; !slices.Equal(got, want) {
+		t.Errorf("the seeds are %v, want %v", got, want)
+	}
+}
+
 // A member tells seeds outside its view of the group, if processes begin the group together.
 func TestMemberTellsSeedsOfTheGroup(t *testing.T) {
 	d := driveMember(t, func(c *MemberConfig) { c.Tell = true })
@@ -323,8 +332,15 @@ func TestMemberCatchesUp(t *testing.T) {
 		t.Run("it ends if "+end.name, func(t *testing.T) {
 			d := begin()
 			end.act(d)
-			d.pass(10 * catchUpInterval)
 			d.expect(end.name, "")
+			d.g.stuck = true
+			if _, err := d.requested(control.CatchUp{View: 12, Address: "k:1"}); err != nil {
+				t.Error(err)
+			}
+			d.expect("another process, right after that", "control.Decisions to k:1")
+			d.reply(Reply{Err: errSilent})
+			d.pass(10 * catchUpInterval)
+			d.expect("after both", "")
 		})
 	}
 }
@@ -346,6 +362,7 @@ func TestMemberLooksForSuccessor(t *testing.T) {
 		want    string
 	}{
 		{"a successor", []Reply{view(10, true)}, "control.View to c:1, ended, successor: true"},
+		{"a successor in that view", []Reply{view(8, true)}, "control.View to c:1, ended, successor: true"},
 		{"none", []Reply{view(10, false)}, "control.View to c:1, ended, successor: false"},
 		{"an old view, then a successor", []Reply{view(7, false), view(10, true)}, "ended, successor: true"},
 		{"no answers", []Reply{{Err: errSilent}, {Err: errSilent}}, "ended, successor: false"},
