@@ -23,9 +23,9 @@ type Footprint struct {
 // Memory is heap and stacks together, in bytes.
 func (f Footprint) Memory() uint64 { return f.Heap + f.Stack }
 
-// TakeFootprint counts what is in use: objects rather than the pages they are on,
+// takeFootprint counts what is in use: objects rather than the pages they are on,
 // as a new group may fill what an earlier one left free.
-func TakeFootprint() Footprint {
+func takeFootprint() Footprint {
 	runtime.GC()
 	runtime.GC() // what a sync.Pool holds goes with the second
 	var m runtime.MemStats
@@ -33,16 +33,17 @@ func TakeFootprint() Footprint {
 	return Footprint{runtime.NumGoroutine(), m.HeapAlloc, m.StackInuse}
 }
 
-// RestingFootprint waits until there is less change.
+// RestingFootprint waits until there is less change. Before a group starts, that is the end of
+// the earlier one: it holds buffers until its last goroutine has ended.
 func RestingFootprint(ctx context.Context) Footprint {
-	last := TakeFootprint()
+	last := takeFootprint()
 	for range mostRests {
 		select {
 		case <-ctx.Done():
 			return last
 		case <-time.After(restBeforeFootprint):
 		}
-		now := TakeFootprint()
+		now := takeFootprint()
 		change := max(now.Memory(), last.Memory()) - min(now.Memory(), last.Memory())
 		last = now
 		if change <= now.Memory()/restless {

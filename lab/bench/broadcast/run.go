@@ -86,7 +86,7 @@ func start(ctx context.Context, c *Config) (all []*systemUnderTest, err error) {
 			_, one.external = c.external(name)
 			before := bench.Footprint{}
 			if c.Footprint {
-				before = bench.TakeFootprint()
+				before = bench.RestingFootprint(ctx)
 			}
 			one.group, err = newGroup(ctx, c, name, dead)
 			if err != nil {

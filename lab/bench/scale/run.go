@@ -59,7 +59,7 @@ type size struct {
 func (s *size) measure(ctx context.Context) (results []Result, err error) {
 	s.result = Result{Members: s.members, Transport: s.config.Transport}
 	s.progress.begin("start")
-	before, began := bench.TakeFootprint(), time.Now()
+	before, began := bench.RestingFootprint(ctx), time.Now()
 	s.group, err = startGroup(ctx, s.config.Transport, s.members)
 	if err != nil {
 		return nil, err

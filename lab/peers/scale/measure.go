@@ -60,7 +60,7 @@ type group struct {
 
 func measure(ctx context.Context, c *command, name string, members int) (r result, err error) {
 	r.System, r.Members, r.Kills = name, members, 1
-	before, began := bench.TakeFootprint(), time.Now()
+	before, began := bench.RestingFootprint(ctx), time.Now()
 	g := &group{members: make([]member, members)}
 	defer func() { err = errors.Join(err, g.close()) }()
 	if err := g.start(ctx, name); err != nil {
