@@ -310,7 +310,7 @@ cluster-down: #: end the cluster of make cluster
 
 .PHONY: kubernetes
 kubernetes: ## run the manifests on the cluster of make cluster, with pods and nodes that come and go, and print a table; SCENARIO=drain for some
-	PATH=$(abspath bin/cluster/bin):$$PATH go test -count=1 -run OnAPIServer -v ./agent/test/deploy
+	PATH=$(abspath bin/cluster/bin):$$PATH go test -count=1 -run 'OnAPIServer|Helm' -v ./agent/test/deploy
 	bin/cluster/bin/kubernetes run bin/cluster $(SCENARIO)
 
 SCREENSHOTS ?= bin/screenshots

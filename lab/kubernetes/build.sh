@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the programs of a Kubernetes cluster into a folder, from the Go module proxy: the control
-# plane, the kubelet and kubectl of one version, and CoreDNS. Two gigabytes and some 15 minutes the
+# plane, the kubelet and kubectl of one version, CoreDNS and Helm. Two gigabytes and some 15 minutes the
 # first time; what is there is not built again.
 #
 # Usage: lab/kubernetes/build.sh FOLDER [PROGRAM ...]
@@ -9,10 +9,11 @@ set -euo pipefail
 # The newest Kubernetes whose kubelet runs with control groups of version 1, too.
 kubernetes=1.34.1
 coredns=v1.12.4
+helm=v3.19.0
 
 folder=$(realpath -m "$1")
 shift
-(($# > 0)) || set -- kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl coredns
+(($# > 0)) || set -- kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl coredns helm
 mkdir -p "$folder"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -49,6 +50,12 @@ for program; do
 		EOF
 		go mod edit -require "github.com/coredns/coredns@$coredns"
 		go build -trimpath -ldflags '-s -w' -o "$folder/coredns" .
+		continue
+	fi
+	if [[ $program == helm ]]; then
+		use helm
+		go mod edit -require "helm.sh/helm/v3@$helm"
+		go build -trimpath -ldflags "-s -w -X helm.sh/helm/v3/internal/version.version=$helm" -o "$folder/helm" helm.sh/helm/v3/cmd/helm
 		continue
 	fi
 	if [[ ! -d $work/kubernetes ]]; then
