@@ -11,15 +11,15 @@ const (
 
 // entry is how a delegate without a backbone enters one.
 type entry struct {
-	hint  []string // addresses of the backbone that it has left the last one for
-	since Time     // of being without one, or of the last attempt to join one
-	pause Time     // after the next round
-	due   Time     // of the next round; Never while there is one
-	same  bool     // this process listens where it did in the last backbone
+	hint  string // address of a delegate in the backbone that it has left the last one for; "": none
+	since Time   // of being without one, or of the last attempt to join one
+	pause Time   // after the next round
+	due   Time   // of the next round; Never while there is one
+	same  bool   // this process listens where it did in the last backbone
 }
 
 // enter begins to look for a backbone.
-func (m *Machine) enter(hint []string) {
+func (m *Machine) enter(hint string) {
 	m.stage = looking
 	m.entry = entry{hint: hint, since: m.now, pause: minPause, due: m.now, same: true}
 }
@@ -38,9 +38,9 @@ func (m *Machine) look() {
 	}
 	e.due = Never
 	m.begin()
-	if hint := e.hint; len(hint) > 0 {
-		e.hint = nil
-		m.askDelegates(hint, askTimeout)
+	if hint := e.hint; hint != "" {
+		e.hint = ""
+		m.askDelegates([]string{hint}, askTimeout)
 		return
 	}
 	m.askDelegates(m.zone.Others, siblingTimeout)

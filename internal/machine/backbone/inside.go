@@ -11,6 +11,9 @@ const (
 	maxSmaller = 3
 	// maxApart is how often a delegate finds its lead in another backbone before it follows.
 	maxApart = 2
+	// maxSearch bounds the time to the first round in a backbone. It doubles each time that this
+	// process has left one for another one that it could not enter.
+	maxSearch = 120 * second
 )
 
 // inside is a membership in a backbone.
@@ -21,8 +24,6 @@ type inside struct {
 	loses   Time // when this process leaves because there is no quorum; Never: there is one
 	smaller int  // rounds in a row that have found a smaller backbone
 	apart   int  // rounds in a row in which the lead was in another backbone
-
-	better []string // addresses of the backbone that it leaves for
 }
 
 // Installed takes a view of the backbone.
@@ -33,7 +34,7 @@ func (m *Machine) Installed(now Time, v View) {
 		return
 	}
 	if len(i.view.Members) == 0 {
-		i.due = now + searchInterval
+		m.arrive(&v)
 	}
 	i.view = v
 	switch {
@@ -43,6 +44,20 @@ func (m *Machine) Installed(now Time, v View) {
 	case i.loses == Never:
 		i.loses = now + quorumTimeout
 	}
+}
+
+// arrive takes the first view of a backbone. It shows whether this is the one that this process has
+// left the last one for.
+func (m *Machine) arrive(v *View) {
+	switch {
+	case m.better == "":
+	case v.has(m.better):
+		m.vain = 0
+	default:
+		m.vain++
+	}
+	m.better = ""
+	m.inside.due = m.now + min(searchInterval<<min(m.vain, 10), maxSearch)
 }
 
 // remember notes the addresses of delegates of other zones.
@@ -63,7 +78,7 @@ func (m *Machine) remember(v *View) {
 func (m *Machine) serve() {
 	switch i := &m.inside; {
 	case !m.delegate() || i.loses <= m.now:
-		m.leave()
+		m.leave("")
 	case i.due > m.now:
 	case m.lead():
 		m.searchOthers()
@@ -72,9 +87,9 @@ func (m *Machine) serve() {
 	}
 }
 
-// leave leaves the backbone, for that of some addresses if there are any.
-func (m *Machine) leave(better ...string) {
-	m.inside.better = better
+// leave leaves the backbone, for that of a delegate at an address unless that is empty.
+func (m *Machine) leave(better string) {
+	m.better = better
 	m.act(leaving, Leave{})
 }
 
@@ -129,7 +144,7 @@ func (m *Machine) endSearch() {
 	i.smaller++
 	switch {
 	case m.round.smaller == "":
-		i.smaller = 0
+		i.smaller, m.vain = 0, 0
 	case i.smaller == maxSmaller:
 		m.leave(m.round.smaller)
 	}

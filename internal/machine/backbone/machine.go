@@ -61,6 +61,8 @@ type Machine struct {
 	stage  stage
 	entry  entry  // while this process is in no backbone
 	inside inside // while it is in one
+	better string // address of a delegate in the backbone that it leaves, or has left, the last one for; "": none
+	vain   int    // times in a row that it could not enter that one
 	round  round
 
 	actions []Action // to be returned by Next
@@ -124,7 +126,7 @@ func (m *Machine) decide() {
 	switch m.stage {
 	case waiting:
 		if m.delegate() {
-			m.enter(nil)
+			m.enter("")
 			m.look()
 		}
 	case looking:
@@ -132,7 +134,7 @@ func (m *Machine) decide() {
 	case serving:
 		m.serve()
 	case left:
-		m.enter(m.inside.better)
+		m.enter(m.better)
 		m.look()
 	}
 }

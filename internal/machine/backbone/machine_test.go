@@ -422,3 +422,43 @@ func TestAnswersOfEarlierRounds(t *testing.T) {
 	d.settle()
 	d.expect("a late answer", noDelegates, noDelegates)
 }
+
+// A lead that cannot enter the larger backbone goes back to its own. It leaves that one less and less
+// often.
+func TestLeadThatCannotEnterLargerBackbone(t *testing.T) {
+	d := drive(t, 0, "c")
+	d.enter(view("bb"))
+	larger := Found{Zone: "c", View: view("ccc"), Asked: []string{"c0:1"}}
+	var at []Time
+	for d.now < 3600*second {
+		for d.m.stage == serving {
+			d.pass(max(d.m.Deadline()-d.now, 1))
+			if d.m.round.open > 0 {
+				d.found(larger)
+			}
+		}
+		at = append(at, d.now)
+		d.m.Left(d.now)
+		d.settle()
+		d.found(Found{View: larger.View, Asked: []string{"c0:1"}})
+		d.pass(joinTimeout)
+		d.m.Failed(d.now)
+		d.pass(maxPause)
+		d.found(Found{View: view("b"), Asked: []string{"b1:1"}})
+		d.m.Entered(d.now, "b0:2")
+		d.m.Installed(d.now, view("bb"))
+		d.settle()
+	}
+	if most := int(3600*second/maxSearch) + 6; len(at) > most {
+		t.Errorf("it leaves %d times in an hour, more than %d", len(at), most)
+	}
+	d.pass(maxSearch)
+	d.found(larger)
+	d.m.Left(d.now)
+	d.settle()
+	d.enter(view("bccc"))
+	d.pass(searchInterval)
+	if d.m.vain != 0 {
+		t.Error("it has entered it, and waits on")
+	}
+}

@@ -39,10 +39,7 @@ func (m *member) startDelegate() {
 	if m.sim.options.Chooser != nil {
 		m.choice = m.sim.options.Chooser(m.choice)
 	}
-	var told []string
-	for i := range m.sim.plan.told {
-		told = append(told, zoneName(i))
-	}
+	told := m.sim.plan.toldTo(m.zone.name)
 	m.wake = never
 	m.choose(func(relay.Time) { m.choice.SetSeeds(told) })
 	m.zone.announceMeta()
@@ -189,7 +186,7 @@ func (m *member) findIn(q backbone.AskZone) {
 	s := m.sim
 	i := slices.IndexFunc(s.zones, func(z *zone) bool { return z.name == q.Zone })
 	z, f := s.zones[i], backbone.Found{Zone: q.Zone}
-	seeded := i < s.plan.told
+	seeded := slices.Contains(s.plan.toldTo(m.zone.name), q.Zone)
 	wait := relay.Time(0)
 	switch live := len(z.alive()) > 0; {
 	case seeded && live && z.side == m.zone.side && !s.lostQuestion():

@@ -38,6 +38,8 @@ type Result struct {
 	Time relay.Time
 	// Apart is how long it took until all zones were in one backbone when the trouble was over.
 	Apart relay.Time
+	// Departed is how often a delegate left a backbone meanwhile, at most.
+	Departed int
 	// Events, Sent, Delivered, Kills, Cuts and Lost count what happened. Lost are messages of
 	// which a notice told, as is promised to zones that were away for too long.
 	Events, Sent, Delivered, Kills, Cuts, Lost uint64

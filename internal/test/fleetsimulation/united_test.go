@@ -61,6 +61,7 @@ func (c *checker) unite() {
 		c.sim.result.Apart = c.sim.now - began
 	}
 	for _, m := range c.sim.members() {
+		c.sim.result.Departed = max(c.sim.result.Departed, m.departed)
 		if m.departed > maxDepartures {
 			c.fail("%s has left backbones %d times since all zones reach each other", m.id, m.departed)
 		}
