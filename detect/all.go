@@ -11,7 +11,7 @@ import (
 // it. All passes on every suspicion with its cause, and the withdrawal when no
 // detector suspects the peer any more.
 func All(detectors ...Detector) Detector {
-	return &all{detectors: detectors, merged: detection.NewMerged()}
+	return &all{detectors: detectors, merged: detection.NewMerged(len(detectors))}
 }
 
 type all struct {

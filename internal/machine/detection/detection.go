@@ -58,10 +58,11 @@ type Machine struct {
 type state struct {
 	peer     Peer // with the incarnation met first, if the view has none
 	since    protocol.Time
-	met      bool  // it has shown itself
-	why, err error // of the suspicion
-	reported bool  // the last report was a suspicion
-	queued   bool  // the rank is in changed
+	met      bool   // it has shown itself
+	why, err error  // of the suspicion
+	reported bool   // the last report was a suspicion
+	as       uint64 // incarnation that it named, which may have been unknown
+	queued   bool   // the rank is in changed
 	probing  *probing
 }
 
@@ -200,9 +201,15 @@ func (m *Machine) trust(s *state) {
 	m.enqueue(s)
 }
 
+// news reports whether the opinion differs from the last report.
+func (s *state) news() bool {
+	suspected := s.why != nil
+	return suspected != s.reported || suspected && s.as != s.peer.Incarnation
+}
+
 // enqueue has Report return an opinion that differs from the last report.
 func (m *Machine) enqueue(s *state) {
-	if !s.queued && s.reported != (s.why != nil) {
+	if !s.queued && s.news() {
 		s.queued = true
 		m.changed = append(m.changed, s.peer.Rank)
 	}
@@ -218,8 +225,8 @@ func (m *Machine) Report() (Opinion, bool) {
 		s := m.states[m.changed[0]]
 		m.changed = m.changed[1:]
 		s.queued = false
-		if suspected := s.why != nil; suspected != s.reported {
-			s.reported = suspected
+		if s.news() {
+			s.reported, s.as = s.why != nil, s.peer.Incarnation
 			return s.opinion(), true
 		}
 	}

@@ -370,6 +370,24 @@ func TestStartOfListening(t *testing.T) {
 	}
 }
 
+// A result that comes when the time to start is over counts.
+func TestResultAtTheEndOfStart(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		c := config()
+		c.Listening = true
+		d := drive(t, c, detection.Silent)
+		d.Watch(0, view{{Rank: 1, Address: "a:1"}})
+		d.now = startTimeout - dialTimeout
+		d.Down(d.now, 1, nil)
+		if again {
+			d.advance(millisecond)
+			d.Down(d.now, 1, nil)
+		}
+		d.advance(dialTimeout + 10*millisecond)
+		d.wantProbes(startTimeout-dialTimeout, startTimeout+5*millisecond)
+	}
+}
+
 // No more than MaxDials probes are made at a time, and all get their turn, in order.
 func TestProbesAreLimited(t *testing.T) {
 	c := config()
@@ -407,7 +425,8 @@ func TestReportsAreTheOpinions(t *testing.T) {
 		m, heard := detection.New(config()), map[protocol.Rank]uint64{}
 		listen := func() {
 			for o, ok := m.Report(); ok; o, ok = m.Report() {
-				if _, before := heard[o.Rank]; before == (o.Why != nil) {
+				as, before := heard[o.Rank]
+				if before == (o.Why != nil) && (!before || as == o.Incarnation) {
 					t.Fatalf("reported again: %+v", o)
 				}
 				delete(heard, o.Rank)
@@ -460,6 +479,22 @@ func TestReportsAreTheOpinions(t *testing.T) {
 	})
 }
 
+// A suspicion of a process that was not known is reported again, with its incarnation, if the
+// process is suspected again before the withdrawal was reported.
+func TestSuspicionOfUnknownProcess(t *testing.T) {
+	d := drive(t, config(), detection.Refused)
+	d.Watch(0, view{{Rank: 1}})
+	d.Suspect(1, 0, errGone, nil)
+	d.advance(0)
+	d.Met(1, 7)
+	d.Suspect(1, 7, errSilent, nil)
+	d.advance(0)
+	d.want(errGone, errSilent)
+	if o := d.log[1]; o.Incarnation != 7 {
+		t.Errorf("reported %+v", o)
+	}
+}
+
 // News of one process is not news of another. Reports of a new view come in order of rank.
 func TestViewsTellProcessesApart(t *testing.T) {
 	d := drive(t, config(), detection.Refused)
@@ -509,7 +544,7 @@ func TestViewsTellProcessesApart(t *testing.T) {
 // A peer is suspected while any detector suspects the process of the view.
 func TestMerged(t *testing.T) {
 	const suspect, trust = false, true
-	m := detection.NewMerged()
+	m := detection.NewMerged(2)
 	if m.Report(0, 1, 5, suspect) {
 		t.Error("nobody is watched")
 	}

@@ -27,7 +27,7 @@ func (p *process) newDetector() *detector {
 		Gone: errGone, Silent: errSilent, Replaced: errReplaced,
 		DialTimeout: 200 * millisecond, StartTimeout: 2 * second, MaxDials: 32,
 	}
-	return &detector{p, detection.New(c), detection.New(c), detection.NewMerged(), protocol.Never}
+	return &detector{p, detection.New(c), detection.New(c), detection.NewMerged(2), protocol.Never}
 }
 
 // watch watches the members of a view, where the process knows them to be.
