@@ -289,8 +289,9 @@ func TestWithdrawal(t *testing.T) {
 	d.Down(0, 1, nil)
 	d.advance(second)
 	d.Down(d.now, 1, nil)
-	d.advance(second)
+	d.advance(2 * millisecond) // the first answer of the round
 	d.want(errSilent, nil)
+	d.advance(second)
 	d.Suspect(1, 5, errGone, nil)
 	d.Suspect(1, 5, errSilent, nil) // the first reason stays
 	d.advance(second)

@@ -123,6 +123,9 @@ func (m *Machine) Probed(now protocol.Time, probe Probe, result Result, err erro
 	if result == Silent && now-p.sent > m.config.DialTimeout+m.config.DialTimeout/4 {
 		result = Inconclusive // this process was stopped or starved, and must not blame others
 	}
+	if result == Reachable && s.why == m.config.Silent {
+		m.trust(s) // an answer does not bring back a process that is gone
+	}
 	switch {
 	case result == Refused:
 		s.probing = nil
@@ -135,22 +138,10 @@ func (m *Machine) Probed(now protocol.Time, probe Probe, result Result, err erro
 		m.suspect(s, m.config.Silent, cause(p.loss, err))
 		m.endRound(now, s)
 	case result == Reachable && p.try == lastTry:
-		m.answered(s)
 		m.endRound(now, s)
 	default:
-		if result == Reachable {
-			m.answered(s)
-		}
 		p.before, p.try = result, min(p.try+1, lastTry)
 		m.schedule(now+delay(p.try), probe.Rank, p)
-	}
-}
-
-// answered withdraws the suspicion that a peer is silent. An answer from its address does not
-// bring back a process that is gone.
-func (m *Machine) answered(s *state) {
-	if s.why == m.config.Silent {
-		m.trust(s)
 	}
 }
 
