@@ -143,8 +143,13 @@ var rules = []rule{
 
 	// Many groups as one, from the public API alone.
 	{pkg: "internal/machine/relay", pure: true, may: []string{"protocol", "internal/base/header", "internal/base/queue"}},
-	{pkg: "internal/test/fleetsimulation", tests: true, may: []string{"internal/machine/relay", "internal/test/testutil"}},
-	{pkg: "fleet", may: []string{".", "internal/machine/relay", "internal/base/header", "internal/base/queue"}},
+	{pkg: "internal/machine/backbone", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/test/fleetsimulation", tests: true, may: []string{
+		"internal/machine/relay", "internal/machine/backbone", "internal/test/testutil",
+	}},
+	{pkg: "fleet", may: []string{
+		".", "internal/machine/relay", "internal/machine/backbone", "internal/base/header", "internal/base/queue",
+	}},
 
 	// What services build on a group, from its public API alone.
 	{pkg: "internal/services/sequencer", pure: true, may: []string{"internal/base/wire", "protocol"}},
