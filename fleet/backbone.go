@@ -405,7 +405,7 @@ func (s *session) search() []string {
 				larger = smaller
 			}
 			elsewhere = larger
-		} else if lead := backboneOf(byAge(f.zone.View().Members())[0].Meta); lead != "" && !has(s.group.View(), lead) {
+		} else if lead := backboneOf(delegateOrder(f.zone.View())[0].Meta); lead != "" && !has(s.group.View(), lead) {
 			if apart {
 				elsewhere = []string{lead}
 			}

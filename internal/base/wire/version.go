@@ -19,6 +19,9 @@ const (
 	// EvictVersion is the first version in which reports and decisions tell that an operator
 	// has evicted a member, or that its certificate is revoked.
 	EvictVersion = 6
+
+	// ObserverVersion is the first version in which members may be observers.
+	ObserverVersion = 6
 )
 
 // newest, if not empty, replaces Version. Tests of rolling upgrades build the version
