@@ -10,7 +10,7 @@ BENCH ?= .
 .DEFAULT_GOAL := help
 
 # The main targets, which have ## before their description, by group. Others have #:
-GROUPS := Build: build install sql bindings packages site; Check a change: ci test lint fmt api fuzz; Test at length: full soak simulate schedules verify mutants faults sqlfuzz torch-test kubernetes; Measure: bench figures
+GROUPS := Build: build install sql bindings packages site; Check a change: ci test lint fmt api fuzz; Test at length: full soak simulate schedules verify mutants faults sqlfuzz torch-test cluster kubernetes; Measure: bench figures
 
 .PHONY: help
 help: ## list the main targets; ALL=1 lists all
@@ -297,10 +297,21 @@ fleet-test: #: run nine agents in three zones by the guide, kill 20 of them and 
 incidents: #: let the incidents of docs/operate/troubleshooting.md happen to agents on hosts of their own, and compare the screens
 	PLEACH_FULL=1 go test -count=1 -run Incidents -v ./agent/cmd/pleach
 
+.PHONY: cluster
+cluster: ## start a Kubernetes cluster of three nodes on this machine in bin/cluster, as root: the first time builds two gigabytes for some 15 minutes
+	$(call debian,etcd-server containerd runc containernetworking-plugins iptables)
+	lab/kubernetes/build.sh bin/cluster/bin
+	CGO_ENABLED=0 go build -o bin/cluster/bin/ ./agent/cmd/pleach ./lab/kubernetes
+	bin/cluster/bin/kubernetes up bin/cluster
+
+.PHONY: cluster-down
+cluster-down: #: end the cluster of make cluster
+	bin/cluster/bin/kubernetes down bin/cluster
+
 .PHONY: kubernetes
-kubernetes: ## try the manifests on a kube-apiserver, which is built into bin/kubernetes once: a gigabyte, ten minutes; needs etcd and kubectl
-	test -x bin/kubernetes/kube-apiserver || deploy/kubernetes/apiserver.sh bin/kubernetes
-	PATH=$(abspath bin/kubernetes):$$PATH go test -count=1 -run OnAPIServer -v ./deploy
+kubernetes: ## run the manifests on the cluster of make cluster, with pods and nodes that come and go, and print a table; SCENARIO=drain for some
+	PATH=$(abspath bin/cluster/bin):$$PATH go test -count=1 -run 'OnAPIServer|Helm' -v ./agent/test/deploy
+	bin/cluster/bin/kubernetes run bin/cluster $(SCENARIO)
 
 SCREENSHOTS ?= bin/screenshots
 

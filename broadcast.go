@@ -42,19 +42,24 @@ type sender struct {
 // broadcast broadcasts to a topic, unless that is empty. If mark is not nil, it is called
 // before the message is written, within node.Do.
 func (s *sender) broadcast(ctx context.Context, topic string, data []byte, mark func()) error {
+	h, err := headerOf(ctx, s.view.Load())
+	if err != nil {
+		return s.wrap("broadcast", err)
+	}
 	defer s.dispatchOwn()
 	if err := s.lockSend(ctx); err != nil {
 		return s.wrap("broadcast", err)
 	}
 	defer s.unlockSend()
-	if err := s.agreed.tooLong(len(data) + stream.TopicSize(topic)); err != nil {
+	label := stream.Label{Topic: topic, Header: h}
+	if err := s.agreed.tooLong(len(data) + label.Size()); err != nil {
 		return s.wrap("broadcast", err)
 	}
 	for {
 		if mark != nil {
 			_ = s.node.Do(func(protocol.Time) { mark() })
 		}
-		again, err := s.send(ctx, topic, data)
+		again, err := s.send(ctx, label, data)
 		if !again || err != nil {
 			return s.wrap("broadcast", err)
 		}
@@ -62,7 +67,7 @@ func (s *sender) broadcast(ctx context.Context, topic string, data []byte, mark 
 }
 
 // send sends a message. It has to be sent again if a new view has cut it in two.
-func (s *sender) send(ctx context.Context, topic string, data []byte) (again bool, err error) {
+func (s *sender) send(ctx context.Context, label stream.Label, data []byte) (again bool, err error) {
 	if err := s.sendErr(); err != nil {
 		return false, err
 	}
@@ -72,11 +77,11 @@ func (s *sender) send(ctx context.Context, topic string, data []byte) (again boo
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), size)]
 		data = data[len(piece):]
-		restarts, err = s.write(ctx, topic, piece, len(data), cut)
+		restarts, err = s.write(ctx, label, piece, len(data), cut)
 		if err != nil || restarts != cut {
 			return err == nil, err
 		}
-		topic = "" // the first piece has it
+		label = stream.Label{} // the first piece has it
 	}
 	if s.unwritten.Load() == 0 && s.restarts.Load() == cut {
 		return false, nil // as usual: what was written last went out at once
@@ -127,8 +132,8 @@ func (s *sender) flush(ctx context.Context) error {
 }
 
 // write hands a piece of a message to the member, as soon as it has room, unless
-// the message has been cut meanwhile. The first piece may have a topic.
-func (s *sender) write(ctx context.Context, topic string, piece []byte, left int,
+// the message has been cut meanwhile. The first piece may have a label.
+func (s *sender) write(ctx context.Context, label stream.Label, piece []byte, left int,
 	cut uint64,
 ) (restarts uint64, err error) {
 	var written error
@@ -137,10 +142,10 @@ func (s *sender) write(ctx context.Context, topic string, piece []byte, left int
 		if restarts != cut {
 			return true
 		}
-		if topic == "" {
+		if label == (stream.Label{}) {
 			written = s.machine.Write(piece, left)
 		} else {
-			written = s.machine.WriteTopic(topic, piece, left)
+			written = s.machine.WriteLabeled(label, piece, left)
 		}
 		if written == nil {
 			s.sentIn = s.view.Load().Number

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/driver/rounds"
 	"github.com/pleach-go/pleach/internal/machine/unicast"
 	"github.com/pleach-go/pleach/protocol"
@@ -18,6 +19,9 @@ type Request struct {
 	From int
 	Name string
 	Data []byte
+	// Header is what the context of the member that asks has ([WithHeader]). It is nil if there is
+	// none.
+	Header Header
 }
 
 // RequestError is returned by [Group.Request] when the receiver has no reply.
@@ -115,8 +119,8 @@ func (c *calls) request(ctx context.Context, to Member, name string, data []byte
 	}
 	replies := make(chan unicast.Reply, 1)
 	var number uint64
-	err := c.direct.tryDirect(ctx, to, data, func() (err error) {
-		number, err = c.direct.channel.Request(protocol.Rank(to.Rank), name, data, func(r unicast.Reply) { replies <- r })
+	err := c.direct.tryDirect(ctx, to, data, func(h header.Encoded) (err error) {
+		number, err = c.direct.channel.Request(protocol.Rank(to.Rank), name, h, data, func(r unicast.Reply) { replies <- r })
 		return err
 	})
 	if err != nil {
@@ -181,7 +185,7 @@ func (c *calls) callHandler(ctx context.Context, f func(context.Context, Request
 	if f == nil {
 		return unicast.NoHandler, nil
 	}
-	reply, err := f(ctx, Request{From: int(r.Rank), Name: r.Name, Data: r.Data})
+	reply, err := f(ctx, Request{From: int(r.Rank), Name: r.Name, Data: r.Data, Header: r.Header.Map()})
 	if err == nil {
 		err = c.direct.tooLongDirect(len(reply))
 	}

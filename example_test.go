@@ -249,7 +249,7 @@ func ExampleRaiseVersion() {
 	default:
 		fmt.Println("the group has protocol version", view.Version)
 	}
-	// Output: the group has protocol version 6
+	// Output: the group has protocol version 7
 }
 
 // Status is a snapshot for a health check.
@@ -368,6 +368,34 @@ func ExampleGroup_Send() {
 		break
 	}
 	// Output: from rank 1, direct true: your shard has moved
+}
+
+// A message carries pairs besides its data.
+func ExampleWithHeader() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	first, err := pleach.Create(ctx, pleach.Config{Group: "web"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer first.Close()
+	second, err := pleach.Join(ctx, pleach.Config{Group: "web"}, first.Self().Address)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer second.Close()
+	with := pleach.WithHeader(ctx, pleach.Header{"user": "ada"})
+	if err := first.Broadcast(with, []byte("flush the cache")); err != nil {
+		log.Fatal(err)
+	}
+	for m, err := range second.Messages(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("%s, for %s\n", m.Data, m.Header["user"])
+		break
+	}
+	// Output: flush the cache, for ada
 }
 
 // A member receives what others broadcast to one topic.

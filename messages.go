@@ -2,12 +2,16 @@ package pleach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"sync/atomic"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/internal/driver/prefetch"
+	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -26,8 +30,84 @@ type Message struct {
 	Direct bool
 	// Topic is the topic that the message was broadcast to ([Group.Subscribe]). If empty, none.
 	Topic string
+	// Header is what the context of its sender has ([WithHeader]). It is nil if there is none.
+	Header Header
 
 	lease *stream.Lease
+}
+
+// Header is pairs of a key and a value that a message or a request carries besides its data, for
+// what is the same in all programs, such as the context of a trace. [WithHeader] sends one, and
+// [Message.Header] and [Request.Header] are what has arrived.
+//
+// It has at most 32 keys ([MaxHeaderKeys]) of 1 to 128 lower-case letters, digits, "-", "_" and ".".
+// Values are UTF-8 without control characters. Keys and values together, and three bytes for each
+// pair, are at most 1024 bytes ([MaxHeaderBytes]).
+type Header map[string]string
+
+// Limits of a [Header].
+const (
+	MaxHeaderBytes = 1024
+	MaxHeaderKeys  = 32
+)
+
+// HeaderVersion is the first protocol version of a group, 7, in which messages can have a header: see
+// [View.Version].
+const HeaderVersion = 7
+
+// HeaderError means that a message was not sent because its [Header] is too large, or has a pair that
+// is not allowed.
+type HeaderError struct {
+	// Key is the key of the pair. It is empty if the header as a whole is too large.
+	Key string
+	// Reason says what is wrong.
+	Reason string
+}
+
+func (e *HeaderError) Error() string {
+	if e.Key == "" {
+		return "pleach: header: " + e.Reason
+	}
+	return fmt.Sprintf("pleach: header %.64q: %s", e.Key, e.Reason)
+}
+
+// Validate returns a [*HeaderError] if no message can have the header.
+func (h Header) Validate() error {
+	_, err := header.Encode(h)
+	return headerErrorOf(err)
+}
+
+func headerErrorOf(err error) error {
+	if flaw := new(header.Error); errors.As(err, &flaw) {
+		return &HeaderError{flaw.Key, flaw.Reason}
+	}
+	return err
+}
+
+// WithHeader returns a context with which messages and requests are sent with a header: those of
+// [Group.Broadcast], [Group.BroadcastTopic], [Subscription.Broadcast], [Group.BroadcastTraced],
+// [Group.Send] and [Group.Request]. The pairs are added to those that ctx has already; of one key, the
+// new value counts. A message without a header costs nothing more than before.
+//
+// A header that is too large, or not allowed, is a [*HeaderError] of the call that sends. In a group
+// whose protocol version ([View.Version]) is below [HeaderVersion], the error is a [*VersionError]. A
+// reply has no header. What a service on top of the group sends ignores the header of ctx, except
+// that of package fleet.
+//
+// The context of a handler has no header, so that none is passed on unseen: a handler passes it on
+// by WithHeader(ctx, r.Header).
+func WithHeader(ctx context.Context, h Header) context.Context { return header.With(ctx, h) }
+
+// headerOf returns the header that ctx has, or why it cannot be sent in a view.
+func headerOf(ctx context.Context, v *membership.View) (header.Encoded, error) {
+	h, err := header.Of(ctx)
+	if err != nil {
+		return "", headerErrorOf(err)
+	}
+	if h != "" && v.Version < HeaderVersion {
+		return "", &VersionError{"a message with a header", int(v.Version), HeaderVersion, int(wire.Newest())}
+	}
+	return h, nil
 }
 
 // LostError takes the place of messages of one member that this process lost, because it was cut
@@ -292,8 +372,10 @@ type prefetched struct{ prefetch.Queue[item] }
 // add adds a message of the member.
 func (p *prefetched) add(m *stream.Message) {
 	p.Add(item{
-		Message: Message{From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, lease: m.Lease},
-		lost:    m.Lost, begins: m.Begins, position: m.Position,
+		Message: Message{
+			From: int(m.Root), Data: m.Data, View: m.View, Topic: m.Topic, Header: m.Header.Map(), lease: m.Lease,
+		},
+		lost: m.Lost, begins: m.Begins, position: m.Position,
 	})
 }
 

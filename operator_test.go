@@ -3,7 +3,6 @@ package pleach
 import (
 	"encoding/json"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 
@@ -11,16 +10,12 @@ import (
 	"github.com/pleach-go/pleach/internal/driver/client"
 	"github.com/pleach-go/pleach/internal/machine/control"
 	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A process tells which calls it is in. A member that is in no World refuses.
 func TestTellWork(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	w, err := NewWorld(t.Context(), Config{Group: "alone", Addresses: []string{l.Addr().String()}})
+	w, err := NewWorld(t.Context(), Config{Group: "alone", Addresses: testutil.FreeAddresses(t, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/base/notify"
 	"github.com/pleach-go/pleach/internal/machine/p2p"
 	"github.com/pleach-go/pleach/internal/machine/unicast"
@@ -35,7 +36,7 @@ const (
 
 // Longest messages to a single member: a head of a request is shorter than directHead.
 const (
-	directHead = 512
+	directHead = 2048
 	maxDirect  = 1<<30 - directHead
 )
 
@@ -136,24 +137,31 @@ func (g *Group) Send(ctx context.Context, to Member, data []byte) error {
 }
 
 func (d *directs) sendTo(ctx context.Context, to Member, data []byte) error {
-	err := d.tryDirect(ctx, to, data, func() error { return d.channel.Send(protocol.Rank(to.Rank), data) })
+	err := d.tryDirect(ctx, to, data, func(h header.Encoded) error {
+		return d.channel.Send(protocol.Rank(to.Rank), h, data)
+	})
 	return d.wrap("send", err)
 }
 
-// tryDirect tries to send something to a member, until there is room for it.
-func (d *directs) tryDirect(ctx context.Context, to Member, data []byte, try func() error) error {
+// tryDirect tries to send something to a member, with the header that ctx has, until there is
+// room for it.
+func (d *directs) tryDirect(ctx context.Context, to Member, data []byte, try func(header.Encoded) error) error {
 	if d.machine.Static() {
 		return ErrStatic
+	}
+	h, err := headerOf(ctx, d.view.Load())
+	if err != nil {
+		return err
 	}
 	if err := d.tooLongDirect(len(data)); err != nil {
 		return err
 	}
-	err := d.waitRoom(ctx, func() error {
+	err = d.waitRoom(ctx, func() error {
 		v := d.machine.View()
 		if m, ok := v.Member(protocol.Rank(to.Rank)); ok && to.Incarnation != 0 && m.Incarnation != to.Incarnation {
 			return &unicast.GoneError{Rank: m.Rank, View: v.Number}
 		}
-		return try()
+		return try(h)
 	})
 	if gone := new(unicast.GoneError); errors.As(err, &gone) {
 		return &GoneError{Rank: to.Rank, View: gone.View}
@@ -196,7 +204,7 @@ func (d *directs) deliverDirect() (item, bool) {
 		return item{}, false
 	}
 	m, ok := d.channel.Deliver()
-	return item{Message: Message{From: int(m.From), Data: m.Data, View: m.View, Direct: true}}, ok
+	return item{Message: Message{From: int(m.From), Data: m.Data, View: m.View, Direct: true, Header: m.Header.Map()}}, ok
 }
 
 // flushDirect waits until what was sent to single members before has arrived.

@@ -168,7 +168,11 @@ func (a *Assignment) register(ctx context.Context) ([]string, error) {
 
 // ask signs and sends a registration, waits for the answer, and confirms it.
 func (a *Assignment) ask(ctx context.Context, r *registration) (d directory, err error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", a.Rendezvous)
+	var dialer net.Dialer
+	if own := a.listener.Addr().(*net.TCPAddr).IP; !own.IsUnspecified() { // rank 0 takes it for the own address
+		dialer.LocalAddr = &net.TCPAddr{IP: own}
+	}
+	c, err := dialer.DialContext(ctx, "tcp", a.Rendezvous)
 	if err != nil {
 		return d, err
 	}

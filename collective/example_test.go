@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // job runs a program as the processes of a job. A program of one's own calls
@@ -18,17 +18,9 @@ import (
 func job(size int, program func(ctx context.Context, w *pleach.World)) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	addresses, listeners := make([]string, size), make([]net.Listener, size)
-	for r := range addresses {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			panic(err)
-		}
-		addresses[r] = l.Addr().String()
-		listeners[r] = l
-	}
-	for _, l := range listeners {
-		_ = l.Close()
+	addresses, err := testutil.FindAddresses(size)
+	if err != nil {
+		panic(err)
 	}
 	var all sync.WaitGroup
 	for r := range size {

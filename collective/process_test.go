@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -25,11 +26,11 @@ import (
 
 const jobProgram = "PLEACH_TEST_JOB"
 
-// heldRounds, as the number of rounds, stands for calls that are held.
-const heldRounds = 0
+// heldProgram is that of calls that are held, before the name of a file.
+const heldProgram = "held "
 
-// runJob is a process of a job: calls that are held, or rounds of collectives, of which each
-// result is checked. It says which round it is in.
+// runJob is a process of a job: rounds of collectives, of which each result is checked, or another
+// program. It says which round it is in.
 func runJob(config string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
@@ -48,9 +49,14 @@ func runJob(config string) error {
 	if file, ok := strings.CutPrefix(config, onceProgram); ok {
 		return runOnce(ctx, file)
 	}
-	rounds, err := strconv.Atoi(config)
-	if err != nil {
-		return err
+	file, held := strings.CutPrefix(config, heldProgram)
+	rounds := 0
+	if !held {
+		var err error
+		rounds, err = strconv.Atoi(config)
+		if err != nil {
+			return err
+		}
 	}
 	// no result is due to it
 	w, err := pleach.NewWorld(ctx, pleach.Config{Detection: pleach.Detection{StartTimeout: time.Hour}})
@@ -63,8 +69,8 @@ func runJob(config string) error {
 			return err
 		}
 	}
-	if rounds == heldRounds {
-		if err := heldJob(ctx, w); err != nil {
+	if held {
+		if err := heldJob(ctx, w, file); err != nil {
 			return err
 		}
 	}
@@ -249,8 +255,8 @@ func TestProcessDiesBeforeItConnects(t *testing.T) {
 	}
 }
 
-// heldJob makes two calls with work between them, which it announces.
-func heldJob(ctx context.Context, w *pleach.World) error {
+// heldJob makes two calls with work between them, which it announces, and which lasts until there is a file.
+func heldJob(ctx context.Context, w *pleach.World, file string) error {
 	defer w.Hold()()
 	n := w.Size()
 	var received results[[][]int64]
@@ -275,7 +281,10 @@ func heldJob(ctx context.Context, w *pleach.World) error {
 	}
 	fmt.Println("works")
 	if w.Rank() < n-1 { // the last one waits in the next call, and asks for progress
-		time.Sleep(200 * time.Millisecond)
+		testutil.Within(time.Minute, func() bool {
+			_, err := os.Stat(file)
+			return err == nil
+		})
 	}
 	sum, err := collective.Allreduce(ctx, w, work(w.Rank(), mine), collective.Sum[int64](),
 		collective.Restore(func(ctx context.Context, task int) ([]int64, error) {
@@ -296,14 +305,23 @@ func heldJob(ctx context.Context, w *pleach.World) error {
 func TestHoldProcessesAreKilled(t *testing.T) {
 	const size = 4
 	for _, victims := range [][]int{{0}, {2}, {1, 2}} { // 2 is to take over what 1 had
-		var watching sync.WaitGroup
-		for r, p := range startJob(t, size, heldRounds) {
+		file := filepath.Join(t.TempDir(), "end of work")
+		var watching, killing sync.WaitGroup
+		killing.Add(len(victims))
+		for r, p := range startProgram(t, size, heldProgram+file, 10) {
 			watching.Go(func() {
 				last, dies := "", slices.Contains(victims, r)
+				killed := sync.OnceFunc(func() {
+					if dies {
+						killing.Done()
+					}
+				})
+				defer killed()
 				for last = range p.lines {
 					if last == "works" && dies {
 						time.Sleep(time.Duration(60+30*r) * time.Millisecond)
 						_ = p.cmd.Process.Kill()
+						killed()
 					}
 				}
 				if !dies && last != "over" {
@@ -313,6 +331,10 @@ func TestHoldProcessesAreKilled(t *testing.T) {
 					t.Errorf("victims %v: rank %d was killed after %q", victims, r, last)
 				}
 			})
+		}
+		killing.Wait()
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Error(err)
 		}
 		watching.Wait()
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/machine/backbone"
 	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
@@ -51,19 +52,15 @@ type Fleet struct {
 	life   context.Context // ends with this membership; its cause is Err
 	end    context.CancelCauseFunc
 
-	inbox    *queue[relay.Message]
-	casts    *queue[cast]
-	window   chan struct{} // Broadcast may be possible
-	promoted chan struct{} // this process may be a delegate now
-	running  sync.WaitGroup
-	closing  sync.Once
+	inbox      *queue[relay.Message]
+	casts      *queue[cast]
+	window     chan struct{} // Broadcast may be possible
+	delegation *delegation
+	running    sync.WaitGroup
+	closing    sync.Once
 
 	forwarding atomic.Bool // a message is on its way to the lead
 	attached   bool        // the zone's group is the program's, which leaves it itself
-
-	// Of the last session in the backbone; used by keepBackbone.
-	listening string
-	known     map[string][]string
 
 	asking asking
 	public public
@@ -73,7 +70,6 @@ type Fleet struct {
 	timer    *time.Timer
 	tick     relay.Time // when the timer fires, or noTick
 	waiting  int        // calls of Broadcast that wait for window
-	index    int        // of this process in its zone, by age
 	size     int        // of the zone
 	backbone *session
 }
@@ -120,19 +116,19 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	f := &Fleet{
 		config: c, zone: zone, since: zone.Sent(), began: time.Now().Add(-time.Second), // so that the time is never 0
 		origin: relay.Origin{Zone: c.Zone, ID: zone.Self().ID, Incarnation: zone.Self().Incarnation},
-		window: make(chan struct{}, 1), promoted: make(chan struct{}, 1), index: -1,
+		window: make(chan struct{}, 1),
 	}
 	if len(f.origin.ID) > relay.MaxName {
 		return nil, &pleach.ConfigError{Field: "Group.ID", Reason: fmt.Sprintf("has %d bytes: choose at most %d",
 			len(f.origin.ID), relay.MaxName)}
 	}
-	f.known = make(map[string][]string)
 	f.public.meta, f.public.seeds = c.Group.Meta, c.Seeds
 	if b := &f.config.Backbone; b.Listen == "" && b.Advertise == "" {
 		host, _, _ := net.SplitHostPort(zone.Self().Address)
 		b.Listen = net.JoinHostPort(host, "0")
 	}
 	f.life, f.end = context.WithCancelCause(context.Background())
+	f.delegation = newDelegation(f)
 	f.inbox = newQueue(f.life, c.KeepBytes, func(m relay.Message) int { return len(m.Data) })
 	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
 	window := min(linkWindow, c.KeepBytes/2)
@@ -169,7 +165,7 @@ func (f *Fleet) enter(ctx context.Context) error {
 		f.running.Wait()
 		return err
 	}
-	f.running.Go(f.keepBackbone)
+	f.running.Go(f.delegation.run)
 	return nil
 }
 
@@ -363,14 +359,15 @@ func (f *Fleet) watchZone() {
 			delegates = append(delegates, relay.Sibling{Rank: m.Rank, Age: age(m)})
 		}
 		f.step(func(now relay.Time) {
-			f.index, f.size = index, len(order)
+			f.size = len(order)
 			f.machine.SetZone(now, delegates, f.zone.Rank())
 			f.machine.SetSummary(now, relay.Summary{
 				Zone: f.config.Zone, Members: len(order), View: v.Number,
 				Healthy: v.Err == nil,
 			})
 		})
-		signal(f.promoted)
+		zone := backbone.Zone{Index: index, Lead: backboneOf(order[0].Meta), Others: announced(v, f.zone.Rank())}
+		f.delegation.step(func(m *backbone.Machine, now backbone.Time) { m.SetZone(now, zone) })
 	}
 	f.end(f.zone.Err())
 }
@@ -504,10 +501,10 @@ func (f *Fleet) Abort() error { return f.close((*pleach.Group).Abort) }
 func (f *Fleet) close(leave func(*pleach.Group) error) (err error) {
 	f.closing.Do(func() {
 		f.mu.Lock()
-		backbone := f.backbone
+		s := f.backbone
 		f.mu.Unlock()
-		if backbone != nil {
-			err = leave(backbone.group)
+		if s != nil {
+			err = leave(s.group)
 		}
 		if !f.attached {
 			err = errors.Join(err, leave(f.zone))

@@ -62,6 +62,7 @@ func TestGuideToFleetsCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	build := exec.Command("go", "build", "-o", os.DevNull, "-overlay", replace, "./internal/printed")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as other builds, also with the race detector
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

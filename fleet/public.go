@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/pleach-go/pleach/internal/machine/backbone"
 )
 
 // Processes outside a zone see the meta of its members: the meta of the program and, for a
@@ -74,6 +76,11 @@ func ProgramMeta(meta string) string {
 // SetSeeds replaces the addresses of members of a zone, for a program whose seeds have moved.
 // Those of this process's own zone are for [pleach.Group.SetSeeds].
 func (f *Fleet) SetSeeds(zone string, seeds ...string) {
+	f.setSeeds(zone, seeds)
+	f.delegation.step(func(m *backbone.Machine, _ backbone.Time) { m.SetSeeds(f.seededZones()) })
+}
+
+func (f *Fleet) setSeeds(zone string, seeds []string) {
 	f.public.mu.Lock()
 	defer f.public.mu.Unlock()
 	all := maps.Clone(f.public.seeds)

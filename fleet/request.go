@@ -24,6 +24,9 @@ const requestName = topicName + ".request"
 // less: one may be about to enter the backbone.
 const requestPatience = 5 * time.Second
 
+// routeDelay is the time between two attempts.
+const routeDelay = 100 * time.Millisecond
+
 func patienceOf(ctx context.Context) time.Time {
 	now := time.Now()
 	if end, ok := ctx.Deadline(); ok {
@@ -85,7 +88,7 @@ func (f *Fleet) Request(ctx context.Context, zone, name string, data []byte) ([]
 	r := Request{Zone: f.origin.Zone, ID: f.origin.ID, Name: name, Data: data}
 	reply, err := f.route(ctx, zone, &r)
 	for end := patienceOf(ctx); errors.Is(err, ErrUnreachable) && time.Now().Before(end) && ctx.Err() == nil; {
-		sleep(ctx, enterDelay)
+		sleep(ctx, routeDelay)
 		reply, err = f.route(ctx, zone, &r)
 	}
 	switch {

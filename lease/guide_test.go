@@ -76,7 +76,9 @@ func TestGuideToOrderCompiles(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "main.go"), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("go", "build", "-o", os.DevNull, "./"+folder).CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", os.DevNull, "./"+folder)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as other builds, also with the race detector
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }

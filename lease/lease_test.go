@@ -65,7 +65,8 @@ var lock = porcupine.Model{
 	},
 }
 
-// Members contend for one lease. Holders die: the next one begins when the lease has expired.
+// Members contend for one lease. Holders die: the next one begins when the lease has expired. Members
+// contend until two holders have died and five have held the lease since.
 func TestLeaseIsALockAlthoughHoldersDie(t *testing.T) {
 	const ttl = 1500 * time.Millisecond
 	members := []*member{start(t, ttl, nil)}
@@ -75,14 +76,14 @@ func TestLeaseIsALockAlthoughHoldersDie(t *testing.T) {
 	began := time.Now()
 	var mu sync.Mutex
 	var history []porcupine.Operation
-	kills := 0
+	kills, since := 0, 0
 	note := func(client int, c change, call, end time.Time) {
 		history = append(history, porcupine.Operation{
 			ClientId: client, Input: c, Call: int64(call.Sub(began)),
 			Return: int64(end.Sub(began)),
 		})
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 6*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	var clients sync.WaitGroup
 	for i, m := range members {
@@ -116,6 +117,13 @@ func TestLeaseIsALockAlthoughHoldersDie(t *testing.T) {
 				mu.Lock()
 				note(2*i, change{token: held.Token()}, call, got)
 				note(2*i+1, change{token: held.Token(), ends: true}, ends, most)
+				since++
+				if dies {
+					since = 0
+				}
+				if kills == 2 && since == 5 {
+					stop()
+				}
 				mu.Unlock()
 				if dies {
 					return

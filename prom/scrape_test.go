@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -49,12 +48,7 @@ func TestScrape(t *testing.T) {
 // server's address.
 func startPrometheus(t *testing.T, binary, target string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := testutil.FreeAddresses(t, 1)[0]
 	dir := t.TempDir()
 	config := fmt.Sprintf(
 		"scrape_configs: [{job_name: pleach, scrape_interval: 200ms, scrape_timeout: 200ms, static_configs: [{targets: [%q]}]}]", target)

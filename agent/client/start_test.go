@@ -40,21 +40,22 @@ func serveReady(t *testing.T, socket string, after time.Duration, notReady *atom
 	})
 }
 
+// AwaitStart returns when the agent is there, or a member, and not before, or else at the end of its
+// context. It notifies once of a long wait.
 func TestAwaitStart(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		after    time.Duration
 		notReady error
 		member   bool
-		atLeast  time.Duration
-		atMost   time.Duration
+		waits    bool // until the end of the context
 	}{
-		{"agent runs", 0, nil, true, 0, time.Second},
-		{"agent starts later", 300 * time.Millisecond, nil, true, 300 * time.Millisecond, 2 * time.Second},
-		{"no agent", time.Hour, nil, true, 1500 * time.Millisecond, 3 * time.Second},
-		{"not a member", 0, api.ErrNotMember, true, 1500 * time.Millisecond, 3 * time.Second},
-		{"not a member, which does not matter", 0, api.ErrNotMember, false, 0, time.Second},
-		{"a member, not current", 0, api.ErrNotCurrent, true, 0, time.Second},
+		{"agent runs", 0, nil, true, false},
+		{"agent starts later", 300 * time.Millisecond, nil, true, false},
+		{"no agent", time.Hour, nil, true, true},
+		{"not a member", 0, api.ErrNotMember, true, true},
+		{"not a member, which does not matter", 0, api.ErrNotMember, false, false},
+		{"a member, not current", 0, api.ErrNotCurrent, true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -67,15 +68,20 @@ func TestAwaitStart(t *testing.T) {
 			if test.after == 0 {
 				awaitSocket(t, socket)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			timeout := time.Minute
+			if test.waits {
+				timeout = startPatience * 3 / 2
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
 			began, notified := time.Now(), 0
 			Socket(socket).AwaitStart(ctx, test.member, func() { notified++ })
 			took := time.Since(began)
-			if took < test.atLeast || took > test.atMost {
-				t.Errorf("returned after %v, want %v to %v", took, test.atLeast, test.atMost)
+			if ended := ctx.Err() != nil; ended != test.waits || !test.waits && took < test.after {
+				t.Errorf("returned after %v, at the end of the context: %v", took, ended)
 			}
-			if waited := test.atLeast > startPatience; (notified == 1) != waited {
+			// A long wait has an attempt after startPatience. A short one is long on a busy host.
+			if most := min(int(took/startPatience), 1); notified > most || test.waits && notified == 0 {
 				t.Errorf("notified %d times after %v", notified, took)
 			}
 		})

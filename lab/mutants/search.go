@@ -12,7 +12,8 @@ import (
 var defaultPackages = []string{
 	"internal/machine/lifecycle", "internal/machine/control", "internal/machine/membership", "internal/machine/member",
 	"internal/machine/stream",
-	"internal/machine/founding", "internal/machine/relay", "internal/collective/engine", "internal/machine/p2p",
+	"internal/machine/founding", "internal/machine/relay", "internal/machine/backbone", "internal/collective/engine",
+	"internal/machine/p2p",
 	"internal/machine/unicast",
 	"internal/machine/heartbeat", "broadcast", "topology", "internal/base/wire", "internal/driver/tcp",
 	"internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff",
@@ -22,6 +23,7 @@ var defaultPackages = []string{
 // simulator find.
 var users = map[string][]string{
 	"internal/machine/relay":     {"./fleet"},
+	"internal/machine/backbone":  {"./fleet"},
 	"internal/collective/engine": {"./collective"},
 	"broadcast":                  {"./internal/machine/stream", "./logp"},
 	"topology":                   {"./broadcast", "./internal/machine/stream"},

@@ -54,7 +54,7 @@ var mutants = []mutant{
 	},
 	{
 		"receipt-of-one-membership", disks, "stable.go", "	if e.Memberships == nil {",
-		"	if e.Memberships == nil || position == 0 {",
+		"	if e.Memberships == nil || o.since == 0 {",
 	},
 	{
 		"minority-decides", disks, "internal/machine/membership/view.go",

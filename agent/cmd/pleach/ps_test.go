@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,18 +22,9 @@ import (
 // psJob makes the processes of a job, all in this one.
 func psJob(t *testing.T, size int, c pleach.Config) []*pleach.World {
 	t.Helper()
-	c.Group = "job"
-	listeners := make([]net.Listener, size)
-	for r := range listeners {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		listeners[r], c.Addresses = l, append(c.Addresses, l.Addr().String())
-	}
+	c.Group, c.Addresses = "job", testutil.FreeAddresses(t, size)
 	worlds := make([]*pleach.World, size)
 	for r := range worlds {
-		_ = listeners[r].Close()
 		c.Rank = r
 		w, err := pleach.NewWorld(t.Context(), c)
 		if err != nil {

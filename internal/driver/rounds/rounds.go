@@ -112,7 +112,7 @@ func (r *Rounds) ask(from protocol.Rank, number uint64) {
 		r.config.Direct.Cancel(waiting[0])
 		r.pending[from] = waiting[1:]
 	}
-	request, err := r.config.Direct.Request(from, Name, nil, func(reply unicast.Reply) {
+	request, err := r.config.Direct.Request(from, Name, "", nil, func(reply unicast.Reply) {
 		if waiting := r.pending[from]; len(waiting) > 0 {
 			r.pending[from] = waiting[1:]
 		}

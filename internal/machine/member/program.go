@@ -16,10 +16,10 @@ func (m *Machine) Write(payload []byte, remaining int) error {
 // Trace marks the next message that is written; see [stream.Member.Trace].
 func (m *Machine) Trace() { m.stream.Trace() }
 
-// WriteTopic queues the first segment of a message with a topic; see
-// [stream.Member.WriteTopic].
-func (m *Machine) WriteTopic(topic string, payload []byte, remaining int) error {
-	return m.stream.WriteTopic(topic, payload, remaining)
+// WriteLabeled queues the first segment of a message with a label; see
+// [stream.Member.WriteLabeled].
+func (m *Machine) WriteLabeled(label stream.Label, payload []byte, remaining int) error {
+	return m.stream.WriteLabeled(label, payload, remaining)
 }
 
 // Abandon gives up the rest of a message that is written in part.

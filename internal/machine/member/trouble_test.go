@@ -146,7 +146,7 @@ func TestProgramUsesTopics(t *testing.T) {
 	to.Unsubscribe(g.now, to.Subscribe("x"))
 	from.Trace()
 	for i := range 3 {
-		if err := from.WriteTopic("x", []byte{byte(i)}, 0); err != nil {
+		if err := from.WriteLabeled(stream.Label{Topic: "x"}, []byte{byte(i)}, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -80,11 +80,11 @@ func (s *segment) small() bool {
 }
 
 // fits reports whether a segment may be part of a batch that begins with another one.
-func (s *segment) fits(first *segment) bool { return s.small() && s.topic == first.topic }
+func (s *segment) fits(first *segment) bool { return s.small() && s.labeled == first.labeled }
 
 // nextBatch removes the next segment to send, and counts the messages that begin in it.
 // Small ones that follow each other become one batch, of at most so many bytes. The
-// messages of a batch all have topics, or none has.
+// messages of a batch all have labels, or none has.
 func (o *ownStream) nextBatch(frames *slab, most int) (seg segment, begun uint32) {
 	seg = o.pop()
 	if seg.begins {
@@ -103,7 +103,7 @@ func (o *ownStream) nextBatch(frames *slab, most int) (seg segment, begun uint32
 		b = appendMessage(b, following)
 		o.pop()
 	}
-	return segment{begins: true, batch: true, topic: seg.topic, batched: int(begun), frame: frames.join(b, nil)}, begun
+	return segment{begins: true, batch: true, labeled: seg.labeled, batched: int(begun), frame: frames.join(b, nil)}, begun
 }
 
 // appendMessage appends a message to a batch: its length as a varint, then its bytes.

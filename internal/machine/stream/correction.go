@@ -143,7 +143,7 @@ func (m *Member) offer(now protocol.Time, to protocol.Rank, f *flow, toward dire
 	fr := frame{kind: offer, first: min(f.next, m.shareEndWith(f, to)), direction: toward}
 	if seg, ok := f.store.get(fr.first - 1); ok && len(seg.payload()) <= m.config.InlineSize {
 		fr.inline, fr.begins, fr.remaining = true, seg.begins, seg.remaining
-		fr.batch, fr.topic, fr.traced = seg.batch, seg.topic, seg.traced
+		fr.batch, fr.labeled, fr.traced = seg.batch, seg.labeled, seg.traced
 		fr.messages, fr.unaccepted, fr.segment = seg.messages, f.unaccepted(fr.first-1), seg.payload()
 	}
 	if toward == leftward && to == m.roster.neighbor(1, false) {

@@ -20,18 +20,18 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 		if seg.batch {
 			f.partial = partial{}
 			_ = split(seg.payload(), func(message []byte) {
-				m.deliverMessage(f, message, seg.topic, nil)
+				m.deliverMessage(f, message, seg.labeled, nil)
 				f.count.begun++
 			})
 		} else {
 			if seg.begins {
-				f.topical = seg.topic
+				f.labeled = seg.labeled
 				if size := len(seg.payload()) + int(seg.remaining); size > m.config.MaxMessage {
 					m.refuseLength(f, size)
 				}
 			}
 			if message, complete := f.partial.add(&seg, m.config.MaxMessage); complete {
-				m.deliverMessage(f, message, f.topical, seg.buffer)
+				m.deliverMessage(f, message, f.labeled, seg.buffer)
 			}
 			if seg.begins {
 				f.count.begun++
@@ -43,25 +43,28 @@ func (m *Member) deliver(f *flow, upTo uint64) {
 // deliversOwn reports whether the program gets the messages of this member itself.
 func (m *Member) deliversOwn() bool { return m.config.Replicate || m.config.Echo }
 
-// deliverMessage puts a message into the inbox. If it has a topic, that comes first. The
+// deliverMessage puts a message into the inbox. If it has a label, that comes first. The
 // buffer is that of its last segment.
-func (m *Member) deliverMessage(f *flow, message []byte, topical bool, buffer *reassemblyBuffer) {
+func (m *Member) deliverMessage(f *flow, message []byte, labeled bool, buffer *reassemblyBuffer) {
 	if !buffer.holds(message) {
 		buffer = nil
 	}
-	switch {
-	case len(message) > m.config.MaxMessage:
+	next := Message{Root: f.root, Data: message, View: m.view}
+	if len(message) > m.config.MaxMessage {
 		m.refuseLength(f, len(message))
-	case topical:
-		topic, data := f.cutTopic(message)
-		next := Message{Root: f.root, Topic: topic, Data: data, View: m.view}
-		if f != m.own.flow || m.config.Replicate {
-			m.inbox.pushTopic(next, m.config.AllTopics, buffer)
-		} else if m.config.AllTopics {
-			m.inbox.push(&m.inbox.main, next)
-		}
-	default:
-		m.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view, Lease: buffer.lease()})
+		return
+	}
+	if labeled {
+		next.Label, next.Data = f.cutLabel(message)
+	}
+	switch {
+	case next.Topic == "":
+		next.Lease = buffer.lease()
+		m.inbox.push(&m.inbox.main, next)
+	case f != m.own.flow || m.config.Replicate:
+		m.inbox.pushTopic(next, m.config.AllTopics, buffer)
+	case m.config.AllTopics:
+		m.inbox.push(&m.inbox.main, next)
 	}
 }
 

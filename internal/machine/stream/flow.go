@@ -55,7 +55,7 @@ type positions struct {
 type assembly struct {
 	reassembly *reassemblyBuffer // of the message that is arriving
 	partial    partial
-	topical    bool   // the message in partial has a topic
+	labeled    bool   // the message in partial has a label
 	topic      string // of the last message that had one
 	count      count  // of lost messages
 }

@@ -51,11 +51,11 @@ const (
 // segment, age 4 and skew 4 (agedOffer only), live 8 (splitCredit only).
 type frame struct {
 	kind kind
-	// begins says that the segment begins its message; batch, that it is a batch; topic,
-	// that each message in it begins with its topic (topic.go); traced, that members
+	// begins says that the segment begins its message; batch, that it is a batch; labeled,
+	// that each message in it begins with its label (label.go); traced, that members
 	// report its arrival (trace.go); inline, that an offer
 	// carries its last segment.
-	begins, batch, topic, traced, inline bool
+	begins, batch, labeled, traced, inline bool
 	// processed says that a poll or an ack is about what programs have processed. Members
 	// before it was added take them for polls, and acks, of receipts.
 	processed bool
@@ -116,7 +116,7 @@ const (
 	flagLeftward
 	flagRightward
 	flagBatch
-	flagTopic
+	flagLabel
 	flagTraced
 )
 
@@ -144,8 +144,8 @@ func (f *frame) append(dst []byte) []byte {
 	if f.batch {
 		flags |= flagBatch
 	}
-	if f.topic {
-		flags |= flagTopic
+	if f.labeled {
+		flags |= flagLabel
 	}
 	if f.traced {
 		flags |= flagTraced
@@ -234,7 +234,7 @@ func parseKind(k kind, b []byte) (frame, error) {
 		begins:      b[1]&flagBegins != 0,
 		inline:      b[1]&flagInline != 0,
 		batch:       b[1]&flagBatch != 0,
-		topic:       b[1]&flagTopic != 0,
+		labeled:     b[1]&flagLabel != 0,
 		traced:      b[1]&flagTraced != 0,
 		direction:   direction(b[1] / flagLeftward & 3),
 		root:        protocol.Rank(binary.BigEndian.Uint32(b[2:])),
@@ -267,7 +267,7 @@ func parseKind(k kind, b []byte) (frame, error) {
 		return frame{}, fmt.Errorf("%w: kind %d with %d bytes left", ErrFrame, f.kind, f.remaining)
 	case f.kind < data || f.kind > creditPoll:
 		return frame{}, fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
-	case f.direction > rightward, f.batch && (f.remaining > 0 || f.traced), (f.batch || f.topic || f.traced) &&
+	case f.direction > rightward, f.batch && (f.remaining > 0 || f.traced), (f.batch || f.labeled || f.traced) &&
 		(!f.begins || !f.carriesSegment()):
 		return frame{}, fmt.Errorf("%w: flags %#x", ErrFrame, b[1])
 	case f.first == 0 && f.kind >= poll && f.kind != grantCredit:
@@ -298,22 +298,22 @@ func parseKind(k kind, b []byte) (frame, error) {
 	return f, f.parseMessages()
 }
 
-// parseMessages counts the messages of a batch, and refuses those that lack their topic.
+// parseMessages counts the messages of a batch, and refuses those that lack their label.
 func (f *frame) parseMessages() error {
 	switch {
 	case f.batch:
 		valid := true
 		err := split(f.segment, func(message []byte) {
 			f.batched++
-			valid = valid && (!f.topic || hasTopic(message))
+			valid = valid && (!f.labeled || hasLabel(message))
 		})
 		if err != nil || valid {
 			return err
 		}
-	case !f.topic || hasTopic(f.segment):
+	case !f.labeled || hasLabel(f.segment):
 		return nil
 	}
-	return fmt.Errorf("%w: a message without the topic that it should have", ErrFrame)
+	return fmt.Errorf("%w: a message without the label that it should have", ErrFrame)
 }
 
 // combines reports whether the frame asks, or answers, for all below a member.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
@@ -37,16 +38,16 @@ func goldenFrames() map[string]frame {
 		"data batch long":  {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 4, segment: long},
 		"data batch empty": {kind: data, begins: true, batch: true, root: 1, incarnation: 2, first: 5},
 		"data topic": {
-			kind: data, begins: true, topic: true, root: 3, incarnation: 77, first: 14,
-			segment: append(appendTopic(nil, "news"), "pleach"...),
+			kind: data, begins: true, labeled: true, root: 3, incarnation: 77, first: 14,
+			segment: append(Label{Topic: "news"}.append(nil), "pleach"...),
 		},
 		"data topic empty": {
-			kind: data, begins: true, topic: true, root: 3, incarnation: 77, first: 15,
-			segment: appendTopic(nil, "é"),
+			kind: data, begins: true, labeled: true, root: 3, incarnation: 77, first: 15,
+			segment: Label{Topic: "é"}.append(nil),
 		},
 		"data topic segment": {
-			kind: data, begins: true, topic: true, remaining: 70_000, root: 5, incarnation: 1, first: 14,
-			segment: append(appendTopic(nil, "news"), "begin"...),
+			kind: data, begins: true, labeled: true, remaining: 70_000, root: 5, incarnation: 1, first: 14,
+			segment: append(Label{Topic: "news"}.append(nil), "begin"...),
 		},
 		"data traced": {
 			kind: data, begins: true, traced: true, root: 3, incarnation: 77, first: 14,
@@ -56,14 +57,22 @@ func goldenFrames() map[string]frame {
 			kind: offer, inline: true, begins: true, traced: true, root: 2, incarnation: 9, first: 1,
 			segment: []byte("last"),
 		},
+		"data header": {
+			kind: data, begins: true, labeled: true, root: 3, incarnation: 77, first: 16,
+			segment: append(Label{Header: goldenHeader}.append(nil), "pleach"...),
+		},
+		"data header topic": {
+			kind: data, begins: true, labeled: true, root: 3, incarnation: 77, first: 17,
+			segment: append(Label{Topic: "news", Header: goldenHeader}.append(nil), "pleach"...),
+		},
 		"data topic batch": {
-			kind: data, begins: true, batch: true, topic: true, root: 1, incarnation: 2, first: 6,
+			kind: data, begins: true, batch: true, labeled: true, root: 1, incarnation: 2, first: 6,
 			segment: topics,
 		},
 		"repair zero": {kind: repair},
 		"repair topic": {
-			kind: repair, begins: true, topic: true, root: 3, incarnation: 77, first: 14,
-			segment: append(appendTopic(nil, "news"), "pleach"...),
+			kind: repair, begins: true, labeled: true, root: 3, incarnation: 77, first: 14,
+			segment: append(Label{Topic: "news"}.append(nil), "pleach"...),
 		},
 		"repair whole message": {kind: repair, begins: true, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
 		"repair middle":        {kind: repair, remaining: 1, root: 3, incarnation: 77, first: 12, segment: []byte("pleach")},
@@ -88,8 +97,8 @@ func goldenFrames() map[string]frame {
 			segment: batched,
 		},
 		"offer with topic": {
-			kind: offer, inline: true, begins: true, topic: true, root: 2, incarnation: 9, first: 1,
-			segment: append(appendTopic(nil, "news"), "last"...),
+			kind: offer, inline: true, begins: true, labeled: true, root: 2, incarnation: 9, first: 1,
+			segment: append(Label{Topic: "news"}.append(nil), "last"...),
 		},
 		"request zero":      {kind: request},
 		"request":           {kind: request, root: 4, incarnation: 8, first: 100, last: 200},
@@ -118,6 +127,9 @@ func goldenFrames() map[string]frame {
 		"ack large":    {kind: ack, root: math.MaxInt32, incarnation: large, first: large, view: large},
 	}
 }
+
+// goldenHeader is a header of two pairs.
+const goldenHeader = header.Encoded("\x01a\x00\x02bc\x0btraceparent\x00\x00")
 
 // batchOf makes a batch as a sender does.
 func batchOf(messages ...string) (batch []byte) {

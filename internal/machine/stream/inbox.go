@@ -24,11 +24,14 @@ type inbox struct {
 // too.
 const messageCost = 64
 
+// cost returns what a message counts in the inbox.
+func (m *Message) cost() int { return len(m.Data) + len(m.Header) + messageCost }
+
 // push adds a message to a queue.
 func (b *inbox) push(q *messageQueue, m Message) {
 	q.Push(m)
 	b.waiting++
-	b.bytes += len(m.Data) + messageCost
+	b.bytes += m.cost()
 }
 
 // pushLoss adds a notice that messages are lost to every queue: of what topics they were
@@ -56,6 +59,6 @@ func (b *inbox) pushNotice(q *messageQueue, notice Message) {
 // discard removes the first message of a queue.
 func (b *inbox) discard(q *messageQueue) {
 	b.waiting--
-	b.bytes -= len(q.At(0).Data) + messageCost
+	b.bytes -= q.At(0).cost()
 	q.Discard()
 }

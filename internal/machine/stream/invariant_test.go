@@ -21,7 +21,7 @@ func (m *Member) Invariant() error {
 	count := func(q *messageQueue) {
 		for i := range q.Len() {
 			waiting++
-			bytes += len(q.At(i).Data) + messageCost
+			bytes += q.At(i).cost()
 		}
 	}
 	count(&m.inbox.main)

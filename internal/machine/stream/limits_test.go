@@ -153,11 +153,11 @@ func TestSubscriptionsThatAreNone(t *testing.T) {
 	}
 	one, two := m.Subscribe("topic"), m.Subscribe("topic")
 	m.Unsubscribe(1, one)
-	m.inbox.pushTopic(Message{Topic: "topic"}, false, nil)
+	m.inbox.pushTopic(Message{Label: Label{Topic: "topic"}}, false, nil)
 	if m.PendingTopic(two) != 1 || m.PendingTopic(one) != 0 {
 		t.Error("with one subscription of a topic, another one has ended")
 	}
-	if size := TopicSize("topic"); size != 6 || TopicSize("") != 0 {
+	if size := (Label{Topic: "topic"}).Size(); size != 6 || (Label{}).Size() != 0 {
 		t.Errorf("a topic takes %d bytes", size)
 	}
 }

@@ -87,8 +87,8 @@ type Message struct {
 	// must not be modified.
 	Root protocol.Rank
 	Data []byte
-	// Topic is the topic that the message was sent to. If empty, none.
-	Topic string
+	// Label has the topic that the message was sent to, and its header, if it has them.
+	Label
 	// View is the number of the view in which it was sent.
 	View uint64
 	// Lost, if not 0, makes this a notice without Data: that many messages of the root,

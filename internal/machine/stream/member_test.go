@@ -265,7 +265,8 @@ func FuzzReceive(f *testing.F) {
 	f.Add([]byte{3, 4, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 9, 'x'})
 	f.Add([]byte{4, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9})
 	for flags, segment := range map[byte]string{ // a topic, its first segment, a batch, a name that is cut off, none
-		65: "\x04newsx", 67: "\x00\x00\x00\x09\x04newsx", 97: "\x06\x04newsx\x05\x04news", 193: "\x05news", 64: "x",
+		1 | 4 | 64: "\x00\x00\x04\x01k\x00\x00\x04newsx", // with a header
+		65:         "\x04newsx", 67: "\x00\x00\x00\x09\x04newsx", 97: "\x06\x04newsx\x05\x04news", 193: "\x05news", 64: "x",
 	} {
 		f.Add(slices.Concat([]byte{
 			1, flags, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,

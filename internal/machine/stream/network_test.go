@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -48,7 +49,8 @@ type host struct {
 	frozen    []event // frames held while frozen; nil if it is not frozen
 	woken     protocol.Time
 	delivered map[protocol.Rank][][]byte
-	views     map[protocol.Rank][]uint64 // in which they were delivered
+	views     map[protocol.Rank][]uint64         // in which they were delivered
+	headers   map[protocol.Rank][]header.Encoded // those that messages had
 	sentBytes int
 	lost      uint64
 	deaf      protocol.Time // its program receives nothing before that
@@ -95,21 +97,23 @@ func newNetwork(t testing.TB, size int, seed uint64, f faults, configure func(*s
 		}
 		n.members = append(n.members, &host{
 			Member: m, rank: r, delivered: map[protocol.Rank][][]byte{},
-			views: map[protocol.Rank][]uint64{},
+			views: map[protocol.Rank][]uint64{}, headers: map[protocol.Rank][]header.Encoded{},
 		})
 	}
 	return n
 }
 
 // broadcast writes a message as its root and starts it.
-func (n *network) broadcast(root protocol.Rank, data []byte) { n.broadcastTopic(root, "", data) }
+func (n *network) broadcast(root protocol.Rank, data []byte) {
+	n.broadcastLabeled(root, stream.Label{}, data)
+}
 
-// broadcastTopic does so for a message with a topic.
-func (n *network) broadcastTopic(root protocol.Rank, topic string, data []byte) {
+// broadcastLabeled does so for a message with a label.
+func (n *network) broadcastLabeled(root protocol.Rank, label stream.Label, data []byte) {
 	h := n.members[root]
 	write := h.Write
-	if topic != "" {
-		write = func(piece []byte, remaining int) error { return h.WriteTopic(topic, piece, remaining) }
+	if label != (stream.Label{}) {
+		write = func(piece []byte, remaining int) error { return h.WriteLabeled(label, piece, remaining) }
 	}
 	for first := true; first || len(data) > 0; first = false {
 		piece := data[:min(len(data), h.SegmentSize())]
@@ -154,6 +158,9 @@ func (n *network) pump(h *host) {
 			continue
 		}
 		h.delivered[m.Root] = append(h.delivered[m.Root], bytes.Clone(m.Data))
+		if m.Header != "" {
+			h.headers[m.Root] = append(h.headers[m.Root], m.Header)
+		}
 		if n.lent.IntN(2) == 0 {
 			h.Release(m.Lease)
 		}

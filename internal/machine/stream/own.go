@@ -57,12 +57,12 @@ func (m *Member) SegmentSize() int { return m.config.SegmentSize }
 // the message follow. If it returns [ErrBusy], the caller tries again after Next has
 // sent something. Write does not retain payload.
 func (m *Member) Write(payload []byte, remaining int) error {
-	return m.write("", payload, remaining)
+	return m.write(Label{}, payload, remaining)
 }
 
-// write queues one segment, the first one behind the topic of its message, if it has one.
-func (m *Member) write(topic string, payload []byte, remaining int) error {
-	written := m.own.writtenBytes + TopicSize(topic) + len(payload)
+// write queues one segment, the first one behind the label of its message, if it has one.
+func (m *Member) write(label Label, payload []byte, remaining int) error {
+	written := m.own.writtenBytes + label.Size() + len(payload)
 	switch {
 	case len(payload) > m.config.SegmentSize:
 		return fmt.Errorf("stream: a segment of %d bytes: %d at most", len(payload), m.config.SegmentSize)
@@ -72,10 +72,10 @@ func (m *Member) write(topic string, payload []byte, remaining int) error {
 	case m.own.bytes > 0 && m.own.bytes+len(payload) > m.config.OutboxBytes:
 		return ErrBusy
 	}
-	seg := segment{begins: !m.own.writing, topic: topic != "", remaining: uint32(remaining)}
+	seg := segment{begins: !m.own.writing, labeled: label != (Label{}), remaining: uint32(remaining)}
 	seg.traced = seg.begins && m.own.tracing
 	m.own.tracing = false
-	seg.frame = m.frames.join(appendTopic(make([]byte, headSizeOf(seg.remaining)), topic), payload)
+	seg.frame = m.frames.join(label.append(make([]byte, headSizeOf(seg.remaining))), payload)
 	m.own.writing = remaining > 0
 	m.own.waiting.Push(seg)
 	m.own.bytes += seg.size()
@@ -132,7 +132,7 @@ func (m *Member) emit(now protocol.Time) bool {
 	m.own.messages += begun
 	b.waiting, b.emitted = m.own.waiting.Len(), now
 	head := frame{
-		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch, topic: seg.topic, traced: seg.traced,
+		kind: data, begins: seg.begins, remaining: seg.remaining, batch: seg.batch, labeled: seg.labeled, traced: seg.traced,
 		root: f.root, incarnation: f.incarnation, first: f.next,
 		messages: seg.messages, unaccepted: f.unaccepted(f.next),
 	}

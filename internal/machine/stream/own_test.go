@@ -29,7 +29,7 @@ func TestWhatAProgramGetsOfItself(t *testing.T) {
 		if err := m.Write([]byte("plain"), 0); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.WriteTopic("topic", []byte("a"), 0); err != nil {
+		if err := m.WriteLabeled(Label{Topic: "topic"}, []byte("a"), 0); err != nil {
 			t.Fatal(err)
 		}
 		drain(m, 1)
@@ -192,7 +192,7 @@ func TestAbandonedMessageIsForgotten(t *testing.T) {
 	if err := m.Write(make([]byte, 60), 40); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.WriteTopic("topic", nil, 0); err == nil {
+	if err := m.WriteLabeled(Label{Topic: "topic"}, nil, 0); err == nil {
 		t.Error("a message with a topic begins within another one")
 	}
 	m.Trace()
@@ -201,7 +201,7 @@ func TestAbandonedMessageIsForgotten(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{"", "a\nb", string(make([]byte, MaxTopic+1))} {
-		if m.WriteTopic(name, nil, 0) == nil {
+		if m.WriteLabeled(Label{Topic: name}, nil, 0) == nil {
 			t.Errorf("%.5q is a topic", name)
 		}
 	}

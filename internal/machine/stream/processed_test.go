@@ -63,8 +63,8 @@ func TestProcessingOfSubscriptions(t *testing.T) {
 	id := m.Subscribe("a")
 	topical := func(root protocol.Rank) {
 		f := frame{
-			kind: data, begins: true, topic: true, root: root, incarnation: 1, first: 0,
-			segment: appendTopic(nil, "a"),
+			kind: data, begins: true, labeled: true, root: root, incarnation: 1, first: 0,
+			segment: Label{Topic: "a"}.append(nil),
 		}
 		if err := m.Receive(1, root, f.append(nil)); err != nil {
 			t.Fatal(err)

@@ -79,7 +79,7 @@ func TestNoBatchHasOneMessage(t *testing.T) {
 	if err := m.Write([]byte("a"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.WriteTopic("topic", []byte("b"), 0); err != nil {
+	if err := m.WriteLabeled(Label{Topic: "topic"}, []byte("b"), 0); err != nil {
 		t.Fatal(err)
 	}
 	segments := 0
@@ -310,13 +310,21 @@ func TestCreditsCountInTheirView(t *testing.T) {
 // A topic is a part of its message, which has as many bytes at most as the config says.
 func TestTopicIsAPartOfItsMessage(t *testing.T) {
 	const most, topic = 100, "topic"
-	room := most - TopicSize(topic)
+	room := most - (1 + len(topic))
 	m := group(t, Config{MaxMessage: most}, 2)[0]
-	if err := m.WriteTopic(topic, make([]byte, room), 0); err != nil {
+	if err := m.WriteLabeled(Label{Topic: topic}, make([]byte, room), 0); err != nil {
 		t.Errorf("a message of %d bytes with its topic: %v", most, err)
 	}
-	if err := m.WriteTopic(topic, make([]byte, room+1), 0); err == nil {
+	if err := m.WriteLabeled(Label{Topic: topic}, make([]byte, room+1), 0); err == nil {
 		t.Errorf("a message of %d bytes with its topic is accepted", most+1)
+	}
+	label := Label{Topic: topic, Header: goldenHeader}
+	room = most - (1 + 2 + len(goldenHeader) + 1 + len(topic))
+	if err := m.WriteLabeled(label, make([]byte, room+1), 0); err == nil {
+		t.Errorf("a message of %d bytes with its header is accepted", most+1)
+	}
+	if err := m.WriteLabeled(label, make([]byte, room), 0); err != nil {
+		t.Errorf("a message of %d bytes with its header: %v", most, err)
 	}
 }
 

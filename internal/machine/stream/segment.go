@@ -5,7 +5,7 @@ package stream
 type segment struct {
 	begins    bool   // it begins a message
 	batch     bool   // it is a batch
-	topic     bool   // the messages that begin in it begin with their topic
+	labeled   bool   // the messages that begin in it begin with their label
 	traced    bool   // members report its arrival
 	remaining uint32 // bytes of the message in the segments that follow
 	messages  uint32 // messages of the root that begin before it; it wraps around
@@ -27,7 +27,7 @@ func (s *segment) payload() []byte {
 // that forwards it.
 func (m *Member) segmentOf(f *flow, fr *frame, number uint64) segment {
 	seg := segment{
-		begins: fr.begins, batch: fr.batch, topic: fr.topic, traced: fr.traced, remaining: fr.remaining,
+		begins: fr.begins, batch: fr.batch, labeled: fr.labeled, traced: fr.traced, remaining: fr.remaining,
 		messages: fr.messages, batched: fr.batched,
 	}
 	forwarded := *fr

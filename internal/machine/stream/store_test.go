@@ -316,17 +316,17 @@ func TestTreeMayBeSlow(t *testing.T) {
 func TestContinuationsOfNothingAreDropped(t *testing.T) {
 	for name, before := range map[string][]frame{
 		"first":            nil,
-		"behind a message": {{kind: data, begins: true, topic: true, segment: []byte("\x01tx")}},
+		"behind a message": {{kind: data, begins: true, labeled: true, segment: []byte("\x01tx")}},
 		"behind a long one": {
-			{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")},
+			{kind: data, begins: true, labeled: true, remaining: 1, segment: []byte("\x01tx")},
 			{kind: data, segment: []byte("y")},
 		},
 		"behind a batch": {
-			{kind: data, begins: true, topic: true, remaining: 1, segment: []byte("\x01tx")},
+			{kind: data, begins: true, labeled: true, remaining: 1, segment: []byte("\x01tx")},
 			{kind: data, begins: true, batch: true, segment: []byte("\x01z")},
 		},
 		"behind one too large": {
-			{kind: data, begins: true, topic: true, remaining: 200, segment: []byte("\x01tx")},
+			{kind: data, begins: true, labeled: true, remaining: 200, segment: []byte("\x01tx")},
 			{kind: data, segment: make([]byte, 200)},
 		},
 	} {

@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"fmt"
 	"slices"
 	"unicode"
 	"unicode/utf8"
@@ -11,7 +10,7 @@ import (
 
 // Topics: one stream of messages for several sorts of subscribers. A message with a topic
 // travels as any other one, because every member forwards and keeps it. It begins with the
-// name of its topic, after a byte with the name's length. A receiver puts it into the
+// name of its topic (label.go). A receiver puts it into the
 // queue of each subscription to that topic, and drops it if it has none.
 
 // MaxTopic is the longest name of a topic, in bytes.
@@ -29,50 +28,6 @@ func ValidTopic(name string) bool {
 		}
 	}
 	return true
-}
-
-// TopicSize returns how many bytes a topic takes at the beginning of a message.
-func TopicSize(topic string) int {
-	if topic == "" {
-		return 0
-	}
-	return 1 + len(topic)
-}
-
-// appendTopic appends a topic as it is at the beginning of a message.
-func appendTopic(b []byte, topic string) []byte {
-	if topic == "" {
-		return b
-	}
-	return append(append(b, byte(len(topic))), topic...)
-}
-
-// hasTopic reports whether a message begins with a topic.
-func hasTopic(message []byte) bool {
-	if len(message) == 0 {
-		return false
-	}
-	end := 1 + int(message[0])
-	return end <= len(message) && ValidTopic(string(message[1:end]))
-}
-
-// cutTopic splits a message into topic and data. Messages of one topic often follow each
-// other, and share the name.
-func (f *flow) cutTopic(message []byte) (topic string, data []byte) {
-	end := 1 + int(message[0])
-	if name := message[1:end]; string(name) != f.topic {
-		f.topic = string(name)
-	}
-	return f.topic, message[end:]
-}
-
-// WriteTopic is like Write for the first segment of a message with a topic. The name
-// counts toward MaxMessage.
-func (m *Member) WriteTopic(topic string, payload []byte, remaining int) error {
-	if !ValidTopic(topic) || m.own.writing {
-		return fmt.Errorf("stream: no message of topic %q can begin", topic)
-	}
-	return m.write(topic, payload, remaining)
 }
 
 // subscription is a queue for the messages of one topic.

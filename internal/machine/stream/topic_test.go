@@ -3,11 +3,13 @@ package stream_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/machine/stream"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -24,8 +26,17 @@ func drain(m *stream.Member, id uint64) (data [][]byte, lost uint64) {
 	return data, lost
 }
 
+// numbered is a header that numbers the messages of a root, or none: every third message has one.
+func numbered(root protocol.Rank, i int) header.Encoded {
+	if i%3 != 0 {
+		return ""
+	}
+	h, _ := header.Encode(map[string]string{"message": fmt.Sprintf("%d of %d", i, root)})
+	return h
+}
+
 // On a bad network, bursts of short messages and long ones among them reach each
-// subscription of their topic, in order. The others are dropped.
+// subscription of their topic, in order, and with their headers. The others are dropped.
 func TestTopicsOnABadNetwork(t *testing.T) {
 	topics := []string{"", "a", "b", strings.Repeat("c", stream.MaxTopic)}
 	n := newNetwork(t, 8, 3, faults{drop: 0.1, duplicate: 0.1, reorder: 0.1}, nil)
@@ -38,7 +49,9 @@ func TestTopicsOnABadNetwork(t *testing.T) {
 		twice[i] = n.members[7].Subscribe("b") // the only one that gets it
 	}
 	sent := map[string]map[protocol.Rank][][]byte{}
+	headers := map[string]map[protocol.Rank][]header.Encoded{}
 	for _, topic := range topics {
+		headers[topic] = map[protocol.Rank][]header.Encoded{}
 		sent[topic] = map[protocol.Rank][][]byte{}
 	}
 	for i := range 600 {
@@ -49,7 +62,9 @@ func TestTopicsOnABadNetwork(t *testing.T) {
 			}
 			m := message(root, i, size)
 			sent[topic][root] = append(sent[topic][root], m)
-			n.broadcastTopic(root, topic, m)
+			h := numbered(root, i)
+			headers[topic][root] = append(headers[topic][root], h)
+			n.broadcastLabeled(root, stream.Label{Topic: topic, Header: h}, m)
 		}
 		n.now += protocol.Time(3e3)
 	}
@@ -60,6 +75,9 @@ func TestTopicsOnABadNetwork(t *testing.T) {
 		got := map[protocol.Rank][][]byte{}
 		for h.PendingTopic(id) > 0 {
 			m, _ := h.DeliverTopic(n.now, id)
+			if i := len(got[m.Root]); m.Header != headers[topic][m.Root][i] {
+				t.Fatalf("rank %d: message %d of root %d has the header %q", h.rank, i, m.Root, m.Header)
+			}
 			got[m.Root] = append(got[m.Root], m.Data)
 			if m.Topic != topic || m.Lost > 0 {
 				t.Fatalf("rank %d: %q, %d lost", h.rank, m.Topic, m.Lost)
@@ -83,6 +101,12 @@ func TestTopicsOnABadNetwork(t *testing.T) {
 	for _, h := range n.members {
 		if left := h.Undelivered(); left != 0 {
 			t.Errorf("%d messages are left at rank %d", left, h.rank)
+		}
+		for root, want := range headers[""] {
+			want = slices.DeleteFunc(slices.Clone(want), func(h header.Encoded) bool { return h == "" })
+			if root != h.rank && !slices.Equal(h.headers[root], want) {
+				t.Errorf("rank %d has %d headers of root %d, want %d", h.rank, len(h.headers[root]), root, len(want))
+			}
 		}
 	}
 	if n.filled == 0 {
@@ -134,7 +158,7 @@ func TestFullTopics(t *testing.T) {
 	m := newPeer(t, stream.Config{Rank: 1, Size: 2, Incarnation: 1, InboxBytes: 32 << 10})
 	one, two := m.Subscribe("t"), m.Subscribe("t")
 	for range messages {
-		if err := root.WriteTopic("t", make([]byte, size), 0); err != nil {
+		if err := root.WriteLabeled(stream.Label{Topic: "t"}, make([]byte, size), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,6 +206,13 @@ func TestBrokenTopicsAreRefused(t *testing.T) {
 		{64, "\x01x"},
 		{1 | 32 | 64, "\x02\x01x\x01\x01"},
 		{1 | 32 | 64, "\x00"},
+		{1 | 64, "\x00\x00"},
+		{1 | 64, "\x00\x00\x00\x01t"},              // an empty header
+		{1 | 64, "\x00\x00\x05\x01k\x00\x00\x01t"}, // a header that is cut off
+		{1 | 64, "\x00\x00\x04\x01K\x00\x00\x01t"}, // a key that is not allowed
+		{1 | 64, "\x00\x00\x04\x01k\x00\x00"},      // a label without the length of its topic
+		{1 | 64, "\x00\x00\x04\x01k\x00\x00\x02t"},
+		{1 | 64, "\x00\x00\x04\x01k\x00\x00\x01\n"},
 	} {
 		frame := append(slices.Clone(data[0][:30]), c.payload...)
 		frame[1] = c.flags

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/base/queue"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
@@ -39,7 +40,9 @@ type Config struct {
 type Message struct {
 	From protocol.Rank
 	View uint64 // that of this member when it arrived
-	Data []byte
+	// Header is empty if there is none.
+	Header header.Encoded
+	Data   []byte
 }
 
 // ErrBusy is returned when a limit is reached. [Machine.Progress] tells when it makes
@@ -86,6 +89,9 @@ type peer struct {
 // too.
 const messageCost = 64
 
+// cost returns what a message to a program counts in a window.
+func cost(h header.Encoded, data []byte) uint64 { return uint64(len(h) + len(data) + messageCost) }
+
 // New makes a machine.
 func New(c Config) *Machine {
 	return &Machine{
@@ -116,10 +122,10 @@ func (m *Machine) peer(r protocol.Rank) *peer {
 	return p
 }
 
-// Send sends a message to a member's program. It keeps data, which must not change. It
-// returns [ErrBusy] while the program has not taken enough of the messages before, and a
+// Send sends a message to a member's program, with a header unless that is empty. It keeps data,
+// which must not change. It returns [ErrBusy] while the program has not taken enough of the messages before, and a
 // [*GoneError] if the receiver is not a member.
-func (m *Machine) Send(to protocol.Rank, data []byte) error {
+func (m *Machine) Send(to protocol.Rank, h header.Encoded, data []byte) error {
 	if m.members.Find(to) == nil {
 		return &GoneError{to, m.view}
 	}
@@ -127,8 +133,8 @@ func (m *Machine) Send(to protocol.Rank, data []byte) error {
 	if p.sent-p.granted >= uint64(m.config.Window) {
 		return ErrBusy
 	}
-	p.sent += uint64(len(data) + messageCost)
-	m.post(to, &message{kind: send, body: data}, nil)
+	p.sent += cost(h, data)
+	m.post(to, &message{kind: send, header: h, body: data}, nil)
 	return nil
 }
 
@@ -178,7 +184,7 @@ func (m *Machine) handle(from protocol.Rank, msg *message) {
 	case send:
 		p := m.peer(from)
 		p.waiting++
-		m.inbox.Push(delivery{Message{From: from, View: m.view, Data: msg.body}, p})
+		m.inbox.Push(delivery{Message{From: from, View: m.view, Header: msg.header, Data: msg.body}, p})
 	case credit:
 		p := m.peer(from)
 		p.granted = min(max(p.granted, msg.number), p.sent)
@@ -216,7 +222,7 @@ func (m *Machine) Deliver() (Message, bool) {
 	d := m.inbox.Pop()
 	p := d.peer
 	p.waiting--
-	p.taken += uint64(len(d.Data) + messageCost)
+	p.taken += cost(d.Header, d.Data)
 	if m.peers[d.From] != p {
 		return d.Message, true // its sender has left
 	}

@@ -82,7 +82,7 @@ func TestWindow(t *testing.T) {
 		sent, received := 0, 0
 		for range 5 {
 			for err := error(nil); err == nil; sent++ {
-				if err = p.members[0].Send(to, []byte(fmt.Sprintf("%100d", sent))); err != nil && !errors.Is(err, ErrBusy) {
+				if err = p.members[0].Send(to, "", []byte(fmt.Sprintf("%100d", sent))); err != nil && !errors.Is(err, ErrBusy) {
 					t.Fatal(err)
 				}
 				p.deliver(t)
@@ -112,10 +112,10 @@ func TestWindow(t *testing.T) {
 // A message that is longer than the window goes alone.
 func TestLongMessage(t *testing.T) {
 	p := newPair()
-	if err := p.members[0].Send(1, make([]byte, 5000)); err != nil {
+	if err := p.members[0].Send(1, "", make([]byte, 5000)); err != nil {
 		t.Error(err)
 	}
-	if err := p.members[0].Send(1, nil); !errors.Is(err, ErrBusy) {
+	if err := p.members[0].Send(1, "", nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second one: %v", err)
 	}
 }
@@ -123,7 +123,7 @@ func TestLongMessage(t *testing.T) {
 // What a process has sent that has left gives no credit to the next one of its rank.
 func TestWindowOfASuccessor(t *testing.T) {
 	p := newPair()
-	_ = p.members[1].Send(0, []byte("of the first"))
+	_ = p.members[1].Send(0, "", []byte("of the first"))
 	p.deliver(t)
 	v := viewOf(2, 1, 2)
 	p.members[0].Install(&v)
@@ -144,7 +144,7 @@ func TestRequest(t *testing.T) {
 	for _, to := range []protocol.Rank{0, 1} {
 		p := newPair()
 		var got ends
-		if _, err := p.members[0].Request(to, "echo", []byte("data"), got.end); err != nil {
+		if _, err := p.members[0].Request(to, "echo", "", []byte("data"), got.end); err != nil {
 			t.Fatal(err)
 		}
 		p.deliver(t)
@@ -168,8 +168,8 @@ func TestRequestEndsWithTheView(t *testing.T) {
 	for _, incarnation := range []uint64{0, 2} {
 		p := newPair()
 		var got ends
-		_, _ = p.members[0].Request(1, "", nil, got.end)
-		_, _ = p.members[1].Request(0, "", nil, func(Reply) {})
+		_, _ = p.members[0].Request(1, "", "", nil, got.end)
+		_, _ = p.members[1].Request(0, "", "", nil, func(Reply) {})
 		p.deliver(t)
 		v := viewOf(2, 1, incarnation)
 		p.members[0].Install(&v)
@@ -186,10 +186,10 @@ func TestRequestEndsWithTheView(t *testing.T) {
 		}
 	}
 	p := newPair()
-	if _, err := p.members[0].Request(7, "", nil, nil); !errors.As(err, new(*GoneError)) {
+	if _, err := p.members[0].Request(7, "", "", nil, nil); !errors.As(err, new(*GoneError)) {
 		t.Errorf("to no member: %v", err)
 	}
-	if err := p.members[0].Send(7, nil); !errors.As(err, new(*GoneError)) {
+	if err := p.members[0].Send(7, "", nil); !errors.As(err, new(*GoneError)) {
 		t.Errorf("to no member: %v", err)
 	}
 }
@@ -199,13 +199,13 @@ func TestRequestsAreLimited(t *testing.T) {
 	p := newPair()
 	var got ends
 	for i := range 3 {
-		if _, err := p.members[0].Request(1, "", nil, got.end); (err == nil) != (i < 2) {
+		if _, err := p.members[0].Request(1, "", "", nil, got.end); (err == nil) != (i < 2) {
 			t.Errorf("request %d: %v", i, err)
 		}
 	}
 	p.members[0].config.MaxRequests = 5 // it has other limits than its receiver
 	for range 3 {
-		_, _ = p.members[0].Request(1, "", nil, got.end)
+		_, _ = p.members[0].Request(1, "", "", nil, got.end)
 	}
 	p.deliver(t)
 	if len(p.served[1]) != 2 || len(got) != 1 || got[0].Status != Overloaded {
@@ -228,7 +228,7 @@ func TestRequestsAreLimited(t *testing.T) {
 func TestCancel(t *testing.T) {
 	p := newPair()
 	var got ends
-	number, _ := p.members[0].Request(1, "", nil, got.end)
+	number, _ := p.members[0].Request(1, "", "", nil, got.end)
 	p.deliver(t)
 	p.members[0].Cancel(number)
 	p.deliver(t)
@@ -241,7 +241,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("%d left", left)
 	}
 	lost := errors.New("no quorum")
-	_, _ = p.members[0].Request(1, "", nil, got.end)
+	_, _ = p.members[0].Request(1, "", "", nil, got.end)
 	p.members[0].FailUnreachable([]protocol.Rank{1}, lost)
 	if len(got) != 1 || got[0].Err != lost {
 		t.Errorf("%+v", got)
@@ -265,6 +265,8 @@ func goldenMessages() map[string]message {
 		"state":          {kind: state, number: 9, status: OK, body: []byte("all")},
 		"state failed":   {kind: state, number: 9, status: Failed, body: []byte("no")},
 		"arrival":        {kind: arrival, number: 9, body: []byte("report")},
+		"send header":    {kind: send, header: "\x01k\x00\x01v", body: []byte("pleach")},
+		"request header": {kind: request, header: "\x01k\x00\x00", number: 7, name: "ping", body: []byte("data")},
 	}
 }
 
@@ -309,8 +311,8 @@ func FuzzReceive(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		p := newPair()
-		_ = p.members[0].Send(1, []byte("something"))
-		_, _ = p.members[0].Request(1, "", nil, func(Reply) {})
+		_ = p.members[0].Send(1, "", []byte("something"))
+		_, _ = p.members[0].Request(1, "", "", nil, func(Reply) {})
 		for _, b := range [][]byte{one, two, one} {
 			if err := p.members[0].Receive(1, bytes.Clone(b)); err != nil && !errors.Is(err, ErrMalformed) {
 				t.Fatal(err)

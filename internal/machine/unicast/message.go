@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/pleach-go/pleach/internal/base/header"
 )
 
 // kind is what a message on a channel is.
@@ -24,6 +26,10 @@ const (
 	state
 	// arrival says when and how a marked broadcast of the receiver has arrived.
 	arrival
+	// headedSend and headedRequest are a send and a request with a header. In memory they are
+	// of those kinds, and header is not empty.
+	headedSend
+	headedRequest
 )
 
 // Status is how a request has ended.
@@ -47,12 +53,14 @@ const (
 
 // message is one message on a channel.
 //
-// Layout, big endian: kind 1; credit: number 8; request: number 8, length of the name 1,
-// name; reply and state: number 8, status 1; cancel and arrival: number 8. Then the body, where there is one.
+// Layout, big endian: kind 1; headedSend and headedRequest: length of the header 2, header, then as
+// without it; credit: number 8; request: number 8, length of the name 1, name; reply and state:
+// number 8, status 1; cancel and arrival: number 8. Then the body, where there is one.
 type message struct {
 	kind   kind
 	number uint64 // of the request, the view or the broadcast, or the bytes that were taken
 	status Status
+	header header.Encoded
 	name   string
 	body   []byte
 }
@@ -66,6 +74,11 @@ var ErrMalformed = errors.New("direct: malformed message")
 // appendHead appends the message without its body.
 func (m *message) appendHead(b []byte) []byte {
 	b = append(b, byte(m.kind))
+	if m.header != "" {
+		b[len(b)-1] = byte(headed(m.kind))
+		b = binary.BigEndian.AppendUint16(b, uint16(len(m.header)))
+		b = append(b, m.header...)
+	}
 	if m.kind != send {
 		b = binary.BigEndian.AppendUint64(b, m.number)
 	}
@@ -78,12 +91,48 @@ func (m *message) appendHead(b []byte) []byte {
 	return b
 }
 
+// headed returns the kind on the wire of a message with a header.
+func headed(k kind) kind {
+	if k == request {
+		return headedRequest
+	}
+	return headedSend
+}
+
+// unheaded returns the kind in memory.
+func unheaded(k kind) kind {
+	if k == headedRequest {
+		return request
+	}
+	return send
+}
+
+// parseHeader decodes a header, and returns what follows.
+func (m *message) parseHeader(b []byte) (rest []byte, err error) {
+	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+		return nil, fmt.Errorf("%w: no header", ErrMalformed)
+	}
+	end := 2 + int(binary.BigEndian.Uint16(b))
+	if !header.Valid(b[2:end]) {
+		return nil, fmt.Errorf("%w: a header that is not allowed", ErrMalformed)
+	}
+	m.header = header.Encoded(b[2:end])
+	return b[end:], nil
+}
+
 // parse decodes a message. Its body points into b.
 func parse(b []byte) (m message, err error) {
-	if len(b) == 0 || b[0] < byte(send) || b[0] > byte(arrival) {
+	if len(b) == 0 || b[0] < byte(send) || b[0] > byte(headedRequest) {
 		return m, fmt.Errorf("%w: kind %x", ErrMalformed, b[:min(len(b), 1)])
 	}
 	m.kind, b = kind(b[0]), b[1:]
+	if m.kind >= headedSend {
+		m.kind = unheaded(m.kind)
+		b, err = m.parseHeader(b)
+		if err != nil {
+			return m, err
+		}
+	}
 	if m.kind != send {
 		if len(b) < 8 {
 			return m, fmt.Errorf("%w: no number", ErrMalformed)

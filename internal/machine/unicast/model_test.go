@@ -125,7 +125,7 @@ func (m *model) step() {
 func (m *model) send(i, to, size int) {
 	peer := protocol.Rank(to)
 	unread := m.members[i].Unread(peer)
-	err := m.members[i].Send(peer, make([]byte, size))
+	err := m.members[i].Send(peer, "", make([]byte, size))
 	if busy := unread >= modelWindow; busy != errors.Is(err, ErrBusy) || !busy && err != nil {
 		m.t.Fatalf("%d bytes are on their way: %v", unread, err)
 	}
@@ -140,7 +140,7 @@ func (m *model) send(i, to, size int) {
 func (m *model) request(i, to int) {
 	ended := 0
 	before := len(m.members[i].asked.pending)
-	_, err := m.members[i].Request(protocol.Rank(to), "name", []byte("data"), func(Reply) {
+	_, err := m.members[i].Request(protocol.Rank(to), "name", "", []byte("data"), func(Reply) {
 		ended++
 		if ended > 1 {
 			m.t.Fatalf("a request has ended twice")
@@ -275,7 +275,7 @@ func TestRequestThatWaitsOfOneWhoLeft(t *testing.T) {
 		p := newPair()
 		p.members[0].config.MaxRequests = 3
 		for range 3 {
-			_, _ = p.members[0].Request(1, "", nil, func(Reply) {})
+			_, _ = p.members[0].Request(1, "", "", nil, func(Reply) {})
 		}
 		p.deliver(t)
 		v := viewOf(2, incarnation, 1)
@@ -293,11 +293,11 @@ func TestRequestThatWaitsOfOneWhoLeft(t *testing.T) {
 func TestCreditPerQuarter(t *testing.T) {
 	p := newPair()
 	for range 8 { // as many as the window takes, each an eighth of it
-		if err := p.members[0].Send(1, make([]byte, 125-messageCost)); err != nil {
+		if err := p.members[0].Send(1, "", make([]byte, 125-messageCost)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.members[0].Send(1, nil); !errors.Is(err, ErrBusy) {
+	if err := p.members[0].Send(1, "", nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("a full window: %v", err)
 	}
 	p.deliver(t)
@@ -339,7 +339,7 @@ func TestMessagesThatNoMemberSends(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"nothing":                 {},
 		"no kind":                 {0},
-		"an unknown kind":         {byte(arrival) + 1, 0, 0, 0, 0, 0, 0, 0, 0},
+		"an unknown kind":         {byte(headedRequest) + 1, 0, 0, 0, 0, 0, 0, 0, 0},
 		"half a number":           {byte(cancel), 0, 0, 0, 0, 0, 0, 0},
 		"no length of a name":     {byte(request), 0, 0, 0, 0, 0, 0, 0, 1},
 		"half a name":             {byte(request), 0, 0, 0, 0, 0, 0, 0, 1, 2, 'n'},
@@ -349,6 +349,11 @@ func TestMessagesThatNoMemberSends(t *testing.T) {
 		"a status of states":      {byte(reply), 0, 0, 0, 0, 0, 0, 0, 1, byte(Offered)},
 		"an unknown status":       {byte(state), 0, 0, 0, 0, 0, 0, 0, 1, byte(Chosen) + 1},
 		"an unknown reply status": {byte(reply), 0, 0, 0, 0, 0, 0, 0, 1, byte(Chosen) + 1},
+		"no length of a header":   {byte(headedSend), 0},
+		"half a header":           {byte(headedSend), 0, 5, 1, 'k', 0, 1},
+		"an empty header":         {byte(headedSend), 0, 0},
+		"a header with a rest":    {byte(headedRequest), 0, 5, 1, 'k', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0},
+		"a header before nothing": {byte(headedRequest), 0, 4, 1, 'k', 0, 0},
 	} {
 		if err := p.members[0].Receive(1, b); !errors.Is(err, ErrMalformed) {
 			t.Errorf("%s: %v", name, err)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/base/queue"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -39,7 +40,9 @@ type Caller struct {
 type Request struct {
 	Caller
 	Name string
-	Data []byte
+	// Header is empty if there is none.
+	Header header.Encoded
+	Data   []byte
 }
 
 // served is the others' requests.
@@ -48,10 +51,12 @@ type served struct {
 	waiting queue.Queue[Request]
 }
 
-// Request sends a request to a member's handler of a name, and calls done when it has
-// ended. It keeps data, which must not change. It returns a number for [Machine.Cancel],
-// [ErrBusy] if too many requests wait for their replies, or a [*GoneError].
-func (m *Machine) Request(to protocol.Rank, name string, data []byte, done func(Reply)) (uint64, error) {
+// Request sends a request to a member's handler of a name, with a header unless that is empty, and
+// calls done when it has ended. It keeps data, which must not change. It returns a number for
+// [Machine.Cancel], [ErrBusy] if too many requests wait for their replies, or a [*GoneError].
+func (m *Machine) Request(to protocol.Rank, name string, h header.Encoded, data []byte, done func(Reply)) (uint64,
+	error,
+) {
 	switch {
 	case m.members.Find(to) == nil:
 		return 0, &GoneError{to, m.view}
@@ -61,7 +66,7 @@ func (m *Machine) Request(to protocol.Rank, name string, data []byte, done func(
 	m.asked.last++
 	number := m.asked.last
 	m.asked.pending[number] = &pending{to, done}
-	m.post(to, &message{kind: request, number: number, name: name, body: data}, nil)
+	m.post(to, &message{kind: request, number: number, name: name, header: h, body: data}, nil)
 	return number, nil
 }
 
@@ -106,7 +111,7 @@ func (m *Machine) handleReply(from protocol.Rank, msg *message) {
 // handleRequest serves a request, now or later, or tells that there are too many.
 func (m *Machine) handleRequest(from protocol.Rank, msg *message) {
 	caller := Caller{from, m.members.Find(from).Incarnation, msg.number}
-	r := Request{Caller: caller, Name: msg.name, Data: msg.body}
+	r := Request{Caller: caller, Name: msg.name, Header: msg.header, Data: msg.body}
 	switch {
 	case len(m.served.running) < m.config.MaxRequests:
 		m.serve(r)

@@ -48,11 +48,12 @@ var rules = []rule{
 	// Protocols.
 	{pkg: "protocol", pure: true},
 	{pkg: "internal/base/queue", pure: true},
+	{pkg: "internal/base/header"},
 	{pkg: "topology", pure: true, may: []string{"protocol"}},
 	{pkg: "broadcast", pure: true, may: []string{"protocol", "topology"}},
 	{pkg: "internal/machine/stream", pure: true, may: []string{
 		"protocol", "topology", "broadcast", "internal/base/queue",
-		"internal/base/wire",
+		"internal/base/header", "internal/base/wire",
 	}},
 	{
 		pkg: "internal/machine/membership", pure: true,
@@ -76,7 +77,7 @@ var rules = []rule{
 	}},
 	{pkg: "internal/machine/unicast", pure: true, may: []string{
 		"protocol", "internal/machine/membership",
-		"internal/base/queue",
+		"internal/base/header", "internal/base/queue",
 	}},
 	{pkg: "internal/machine/freshness", pure: true, may: []string{
 		"protocol", "internal/machine/membership",
@@ -125,7 +126,8 @@ var rules = []rule{
 		"internal/machine/stream", "internal/machine/membership", "internal/machine/heartbeat", "internal/machine/founding",
 		"internal/machine/lifecycle", "internal/machine/control", "internal/machine/p2p", "internal/machine/unicast",
 		"internal/machine/member", "internal/collective/engine", "internal/collective/loggp",
-		"internal/driver/admission", "internal/driver/node", "internal/base/wire", "internal/base/notify",
+		"internal/driver/admission", "internal/driver/node", "internal/base/header", "internal/base/wire",
+		"internal/base/notify",
 		"internal/base/logsuppress", "internal/driver/prefetch", "internal/driver/job", "internal/driver/operator",
 		"internal/driver/datadir",
 		"internal/base/access", "internal/driver/client", "internal/driver/rounds", "internal/driver/joining",
@@ -139,9 +141,14 @@ var rules = []rule{
 	},
 
 	// Many groups as one, from the public API alone.
-	{pkg: "internal/machine/relay", pure: true, may: []string{"protocol", "internal/base/queue"}},
-	{pkg: "internal/test/fleetsimulation", tests: true, may: []string{"internal/machine/relay", "internal/test/testutil"}},
-	{pkg: "fleet", may: []string{".", "internal/machine/relay", "internal/base/queue"}},
+	{pkg: "internal/machine/relay", pure: true, may: []string{"protocol", "internal/base/header", "internal/base/queue"}},
+	{pkg: "internal/machine/backbone", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/test/fleetsimulation", tests: true, may: []string{
+		"internal/machine/relay", "internal/machine/backbone", "internal/test/testutil",
+	}},
+	{pkg: "fleet", may: []string{
+		".", "internal/machine/relay", "internal/machine/backbone", "internal/base/header", "internal/base/queue",
+	}},
 
 	// What services build on a group, from its public API alone.
 	{pkg: "internal/services/sequencer", pure: true, may: []string{"internal/base/wire", "protocol"}},

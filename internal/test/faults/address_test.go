@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // Case 12: a process's own address comes first among its seeds. It is skipped.
 func TestCase12OwnAddressAmongSeeds(t *testing.T) {
-	addresses := freeAddresses(t, "127.0.0.1", "127.0.0.1")
+	addresses := testutil.FreeAddresses(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	first, err := pleach.Create(ctx, pleach.Config{Group: "faults", Listen: addresses[0]})
@@ -40,7 +41,7 @@ func TestCase13AddressThatCannotBeDialed(t *testing.T) {
 			_ = g.Abort()
 		}
 	}
-	advertise := freeAddresses(t, "127.0.0.1")[0]
+	advertise := testutil.FreeAddresses(t, 1)[0]
 	g, err := pleach.Create(t.Context(), pleach.Config{Group: "faults", Listen: "0.0.0.0:0", Advertise: advertise})
 	if err != nil || g.Self().Address != advertise {
 		t.Fatalf("%v", err)
@@ -54,7 +55,7 @@ func TestCase11CostOfDataDir(t *testing.T) {
 	took := map[string]int64{}
 	for _, name := range []string{"without", "with"} {
 		config := func() pleach.Config {
-			c := pleach.Config{Group: "faults", Listen: freeAddresses(t, "127.0.0.1")[0]}
+			c := pleach.Config{Group: "faults", Listen: testutil.FreeAddresses(t, 1)[0]}
 			if name == "with" {
 				c.Recovery.DataDir = t.TempDir()
 			}

@@ -10,9 +10,10 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
-// minutes is how long a busy host is watched: PLEACH_MINUTES, or a quarter.
+// minutes is how long a busy host is watched: PLEACH_MINUTES, or four
+// times SuspicionTimeout.
 func minutes() time.Duration {
-	return time.Duration(testutil.Minutes.OrFloat(0.25) * float64(time.Minute))
+	return time.Duration(testutil.Minutes.OrFloat(0.1) * float64(time.Minute))
 }
 
 // Members that get to run only now and then suspect themselves first: a busy host, which

@@ -5,7 +5,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +13,14 @@ import (
 	"github.com/pleach-go/pleach/internal/machine/heartbeat"
 	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/internal/machine/membership"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 	"github.com/pleach-go/pleach/protocol"
 )
 
 // Case 43: the process that has created a group is killed, and started again by the same
 // command, with the others among its seeds. It is a member of their group.
 func TestCase43CreatedAgain(t *testing.T) {
-	address := freeAddresses(t, "127.0.0.1")[0]
+	address := testutil.FreeAddresses(t, 1)[0]
 	c := pleach.Config{Group: "faults", ID: "first", Listen: address}
 	first, err := pleach.Create(t.Context(), c)
 	if err != nil {
@@ -51,7 +51,7 @@ func TestCase43CreatedAgain(t *testing.T) {
 // Case 44: processes that are to begin together expect different numbers. Each of them says
 // so, with the numbers.
 func TestCase44ExpectDiffers(t *testing.T) {
-	addresses := freeAddresses(t, slices.Repeat([]string{"127.0.0.1"}, 3)...)
+	addresses := testutil.FreeAddresses(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	errs := make([]chan error, 3)

@@ -217,7 +217,7 @@ func TestCase9ReplaceALiveProcess(t *testing.T) {
 func TestCase26IncarnationsAreGivenByTheGroup(t *testing.T) {
 	groups := grow(t, 3, func(string) pleach.Config { return pleach.Config{} })
 	seed := groups[0].Self().Address
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", testutil.FreeAddresses(t, 1)[0])
 	if err != nil {
 		t.Fatal(err)
 	}

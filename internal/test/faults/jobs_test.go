@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -139,20 +138,3 @@ func waitJob(job []*process) {
 
 // onThisHost runs a command here.
 func onThisHost(_ int, name string, args ...string) *exec.Cmd { return exec.Command(name, args...) }
-
-// freeAddresses are addresses on hosts, of which each may be named several times.
-func freeAddresses(t *testing.T, hosts ...string) []string {
-	t.Helper()
-	addresses, listeners := make([]string, len(hosts)), make([]net.Listener, len(hosts))
-	for r, host := range hosts {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-		if err != nil {
-			t.Skip(err)
-		}
-		addresses[r], listeners[r] = l.Addr().String(), l
-	}
-	for _, l := range listeners {
-		_ = l.Close()
-	}
-	return addresses
-}

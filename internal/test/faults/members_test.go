@@ -149,7 +149,7 @@ func (ms *members) onNetwork() {
 // newMembers describes processes that know the first seeds addresses of all.
 func newMembers(t *testing.T, n, seeds int, change func(i int, c *memberConfig)) *members {
 	t.Helper()
-	addresses := freeAddresses(t, slices.Repeat([]string{"127.0.0.1"}, n)...)
+	addresses := testutil.FreeAddresses(t, n)
 	ms := &members{t: t, configs: make([]memberConfig, n), running: make([]*testutil.Process, n)}
 	for i := range n {
 		ms.configs[i] = memberConfig{Listen: addresses[i], ID: fmt.Sprint("m", i), Expect: n, Seeds: addresses[:seeds]}

@@ -83,7 +83,7 @@ func TestCase30AllreduceOfALongVector(t *testing.T) {
 	}
 	for _, size := range sizes {
 		t.Run(strconv.Itoa(size>>20)+"MiB", func(t *testing.T) {
-			addresses := freeAddresses(t, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1")
+			addresses := testutil.FreeAddresses(t, 4)
 			job := startJob(t, "memory", addresses, onThisHost, fmt.Sprintf("PLEACH_FAULTS_BYTES=%d", size))
 			waitJob(job)
 			ratios, took := make([]float64, len(job)), make([]string, len(job))

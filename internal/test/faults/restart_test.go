@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // leaveOnTerm leaves the group on SIGTERM.
@@ -81,9 +82,7 @@ func TestCase31CrashesDuringRecovery(t *testing.T) {
 		}
 		ms.kill(ms.all()...)
 	}
-	if worst > 10*time.Second {
-		t.Errorf("back after %v", worst)
-	}
+	testutil.Took(t, "the group's recovery", worst, 10*time.Second)
 	figures(t, map[string]any{"case": 31, "crashes": 56, "worst_ms": worst.Milliseconds()})
 }
 
@@ -146,7 +145,7 @@ func TestCase33NewAddresses(t *testing.T) {
 	var worst time.Duration
 	for range 3 {
 		ms.kill(ms.all()...)
-		addresses := freeAddresses(t, slices.Repeat([]string{"127.0.0.1"}, 5)...)
+		addresses := testutil.FreeAddresses(t, 5)
 		for i := range ms.configs {
 			ms.configs[i].Listen, ms.configs[i].Seeds = addresses[i], addresses[:2]
 		}
@@ -171,7 +170,7 @@ func TestCase33OneStays(t *testing.T) {
 	for _, stays := range []int{7, 2} {
 		moving := slices.DeleteFunc(ms.all(), func(i int) bool { return i == stays })
 		ms.kill(moving...)
-		addresses := freeAddresses(t, slices.Repeat([]string{"127.0.0.1"}, size)...)
+		addresses := testutil.FreeAddresses(t, size)
 		for _, i := range moving {
 			ms.configs[i].Listen, ms.configs[i].Seeds = addresses[i], []string{addresses[moving[0]], addresses[moving[1]]}
 		}
@@ -234,13 +233,9 @@ func TestCase35WaitingBroadcasts(t *testing.T) {
 		}
 		return n
 	}
-	for ended() < 3 && time.Since(told) < 5*time.Second {
-		time.Sleep(5 * time.Millisecond)
-	}
+	testutil.Eventually(t, "3 broadcasts ended", func() bool { return ended() == 3 }, func() any { return ended() })
 	took := time.Since(told)
-	if ended() < 3 {
-		t.Errorf("%d of 3 broadcasts have ended %v after the program was told", ended(), took)
-	}
+	testutil.Took(t, "the end of the broadcasts", took, 5*time.Second)
 	figures(t, map[string]any{"case": 35, "ended_ms": took.Milliseconds()})
 }
 
@@ -260,7 +255,5 @@ func TestCase41DataDirInUse(t *testing.T) {
 		!strings.Contains(err.Error(), "in use") {
 		t.Errorf("%v", err)
 	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("refused after %v", took)
-	}
+	testutil.Took(t, "the refusal", time.Since(began), time.Second)
 }

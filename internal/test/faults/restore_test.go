@@ -13,6 +13,7 @@ import (
 
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/collective"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // weightsProgram trains: each round sums the tasks' gradients, and updates the weights in
@@ -70,7 +71,7 @@ func TestCase17RestoreOfStateUpdatedInPlace(t *testing.T) {
 		t.Run(restore, func(t *testing.T) {
 			runs, found, silent, results := 6, 0, 0, map[string]bool{}
 			for range runs {
-				addresses := freeAddresses(t, "127.0.0.1", "127.0.0.1", "127.0.0.1", "127.0.0.1")
+				addresses := testutil.FreeAddresses(t, 4)
 				job := startJob(t, "weights", addresses, onThisHost, "PLEACH_FAULTS_RESTORE="+restore)
 				waitJob(job)
 				diverged, ends := false, map[string]bool{}

@@ -1,24 +1,30 @@
 package fleetsimulation
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/machine/backbone"
 	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
-// backbone is a group of delegates. There are several after a partition.
-type backbone struct {
-	sessions    []*session
+// group is a backbone: a group of delegates. There are several after a partition. Its members decide
+// views while those of the last view that reach each other are a quorum of it.
+type group struct {
+	sim         *Simulation
+	sessions    []*session // the last view
 	incarnation uint64
 }
 
 // session is one membership in a backbone.
 type session struct {
 	member      *member
-	backbone    *backbone
+	group       *group
+	address     string
 	rank        int
 	incarnation uint64
 	ended       bool
+	told        backbone.View // the last view, as this delegate has got it
 	viewAt      relay.Time
 	lanes       map[*session]*lane
 	inbox       []packet // frames that wait to be read
@@ -40,69 +46,130 @@ type packet struct {
 	frame []byte
 }
 
-// enterBackbone has a delegate enter the backbone of its zone, after a while.
-func (m *member) enterBackbone() {
-	if m.entering || m.session != nil || m.dead || m.ready == 0 || !slices.Contains(m.zone.delegates(), m) {
-		return
+// admit makes a delegate a member of a backbone, of the lowest free rank.
+func (g *group) admit(m *member, address string) *session {
+	g.incarnation++
+	s := &session{member: m, group: g, address: address, incarnation: g.incarnation, lanes: make(map[*session]*lane)}
+	for slices.ContainsFunc(g.sessions, func(o *session) bool { return o.rank == s.rank }) {
+		s.rank++
 	}
-	m.entering = true
-	m.sim.after(m.sim.between(50*millisecond, second), func() {
-		m.entering = false
-		if b := m.zone.backbone; b != nil && m.session == nil && !m.dead {
-			m.joinBackbone(b)
-		} else {
-			m.enterBackbone()
+	g.sessions = append(slices.Clone(g.sessions), s)
+	slices.SortFunc(g.sessions, func(a, b *session) int { return cmp.Compare(a.rank, b.rank) })
+	return s
+}
+
+// announce tells the delegates of the last view that view, each at its time.
+func (g *group) announce() {
+	peers := []relay.Peer{}
+	view := backbone.View{Quorum: true}
+	for _, s := range g.sessions {
+		m := s.member
+		peers = append(peers, relay.Peer{
+			Rank: s.rank, Incarnation: s.incarnation, Zone: m.zone.name, Age: m.age(), Born: m.machine.Born(),
+		})
+		view.Members = append(view.Members, backbone.Member{
+			ID: m.zone.name + "/" + m.id, Address: s.address, Zone: m.zone.name,
+		})
+	}
+	for _, s := range g.sessions {
+		s.atView(func() {
+			s.told = view
+			s.member.choose(func(now relay.Time) { s.member.choice.Installed(now, view) })
+			s.member.step(func(now relay.Time) { s.member.machine.SetBackbone(now, peers) })
+		})
+	}
+}
+
+// loseQuorum tells a delegate that its view has no quorum.
+func (s *session) loseQuorum() {
+	s.atView(func() {
+		s.told.Quorum = false
+		s.member.choose(func(now relay.Time) { s.member.choice.Installed(now, s.told) })
+	})
+}
+
+// atView has a delegate learn something about views, in order.
+func (s *session) atView(learn func()) {
+	sim := s.member.sim
+	s.viewAt = max(s.viewAt, sim.now+sim.between(0, 100*millisecond))
+	sim.after(s.viewAt-sim.now, func() {
+		if !s.ended && !s.member.dead {
+			learn()
 		}
 	})
 }
 
-// joinBackbone makes a delegate a member of a backbone, of the lowest free rank.
-func (m *member) joinBackbone(b *backbone) {
-	b.incarnation++
-	s := &session{member: m, backbone: b, incarnation: b.incarnation, lanes: make(map[*session]*lane)}
-	for slices.ContainsFunc(b.sessions, func(o *session) bool { return o.rank == s.rank }) {
-		s.rank++
+// parts returns the live delegates of the last view that reach each other.
+func (g *group) parts() (parts [][]*session) {
+	for _, s := range g.sessions {
+		if s.ended || s.member.dead {
+			continue
+		}
+		i := slices.IndexFunc(parts, func(part []*session) bool { return part[0].reaches(s) })
+		if i < 0 {
+			i, parts = len(parts), append(parts, nil)
+		}
+		parts[i] = append(parts[i], s)
 	}
-	m.session = s
-	b.sessions = append(b.sessions, s)
-	m.sim.record(m.id, "enters the backbone, rank %d of %d", s.rank, len(b.sessions))
-	b.announce()
+	return parts
 }
 
-// announce tells the delegates a view, each at its time.
-func (b *backbone) announce() {
-	peers := []relay.Peer{}
-	for _, s := range b.sessions {
-		peers = append(peers, relay.Peer{
-			Rank: s.rank, Incarnation: s.incarnation, Zone: s.member.zone.name,
-			Age: s.member.age(), Born: s.member.machine.Born(),
-		})
+// quorum reports whether some delegates are a quorum of the last view: more than half of it, or half
+// with the lowest rank.
+func (g *group) quorum(part []*session) bool {
+	twice := 2 * len(part)
+	return twice > len(g.sessions) || twice == len(g.sessions) && part[0] == g.sessions[0]
+}
+
+// reviewAfter has delegates notice after a while who is there.
+func (g *group) reviewAfter(low, high relay.Time) { g.sim.after(g.sim.between(low, high), g.review) }
+
+// review has those delegates that are a quorum install a view without the others, which learn that
+// they have none and, when they reach the others again, that they were removed.
+func (g *group) review() {
+	before, parts := g.sessions, g.parts()
+	for _, part := range parts {
+		switch {
+		case !g.quorum(part):
+			continue
+		case len(part) < len(before):
+			g.sessions = part
+			g.announce()
+		case slices.ContainsFunc(part, func(s *session) bool { return !s.told.Quorum }):
+			g.announce()
+		}
+		break
 	}
-	for _, s := range b.sessions {
-		sim := s.member.sim
-		s.viewAt = max(s.viewAt, sim.now+sim.between(0, 100*millisecond))
-		sim.after(s.viewAt-sim.now, func() {
-			if !s.ended {
-				s.member.step(func(now relay.Time) { s.member.machine.SetBackbone(now, peers) })
-			}
-		})
+	for _, s := range slices.Concat(parts...) {
+		switch {
+		case !slices.Contains(g.sessions, s):
+			s.loseQuorum()
+			s.learnRemoval()
+		case len(g.sessions) == len(before) && !g.quorum(g.partOf(s)):
+			s.loseQuorum()
+		}
 	}
 }
 
-// crash removes a delegate that has died, after a while.
-func (s *session) crash() {
-	sim := s.member.sim
-	sim.after(sim.between(millisecond, 3*second), s.remove)
+// partOf returns the delegates that one reaches.
+func (g *group) partOf(s *session) []*session {
+	parts := g.parts()
+	return parts[slices.IndexFunc(parts, func(part []*session) bool { return slices.Contains(part, s) })]
 }
 
-// remove installs a view without a delegate.
-func (s *session) remove() {
-	i := slices.Index(s.backbone.sessions, s)
-	if i >= 0 {
-		s.backbone.sessions = slices.Delete(slices.Clone(s.backbone.sessions), i, i+1)
-		s.backbone.announce()
-	}
-	s.leave()
+// learnRemoval ends a membership when it reaches a delegate that has removed it.
+func (s *session) learnRemoval() {
+	s.member.sim.after(s.member.sim.between(200*millisecond, 3*second), func() {
+		knows := func(o *session) bool { return !o.ended && !o.member.dead && s.reaches(o) }
+		switch {
+		case s.ended || s.member.dead:
+		case slices.ContainsFunc(s.group.sessions, knows):
+			s.member.sim.record(s.member.id, "is removed from the backbone")
+			s.leave()
+		default:
+			s.learnRemoval()
+		}
+	})
 }
 
 // leave ends a membership on the side of the delegate.
@@ -110,21 +177,23 @@ func (s *session) leave() {
 	if s.ended {
 		return
 	}
+	m := s.member
 	s.ended = true
-	s.member.session = nil
-	s.member.step(func(now relay.Time) { s.member.machine.SetBackbone(now, nil) })
-	s.member.enterBackbone()
+	m.session = nil
+	m.step(func(now relay.Time) { m.machine.SetBackbone(now, nil) })
+	s.group.reviewAfter(millisecond, second)
+	m.sim.after(m.sim.between(0, 200*millisecond), func() { m.choose(m.choice.Left) })
 }
 
 // send sends a frame to the delegate that has a rank now.
 func (s *session) send(a relay.Send) {
 	m := s.member
-	i := slices.IndexFunc(s.backbone.sessions, func(o *session) bool { return o.rank == a.Peer.Rank })
-	if i < 0 || !slices.Contains(s.backbone.sessions, s) {
+	i := slices.IndexFunc(s.group.sessions, func(o *session) bool { return o.rank == a.Peer.Rank })
+	if i < 0 || !slices.Contains(s.group.sessions, s) {
 		m.sim.after(0, func() { m.step(func(now relay.Time) { m.machine.Dropped(now, a.Peer.Rank) }) })
 		return
 	}
-	to := s.backbone.sessions[i]
+	to := s.group.sessions[i]
 	l := s.lanes[to]
 	if l == nil {
 		l = &lane{}
@@ -145,7 +214,7 @@ func (s *session) send(a relay.Send) {
 
 // reaches reports whether frames of a delegate arrive at another one.
 func (s *session) reaches(to *session) bool {
-	return s.member.zone == to.member.zone || !s.member.zone.cut && !to.member.zone.cut
+	return s.member.zone.side == to.member.zone.side
 }
 
 // maxBatch is how much is sent together.
@@ -194,7 +263,7 @@ func (s *session) deliver(to *session, frame []byte) {
 	sim := s.member.sim
 	switch {
 	case to.ended || to.member.dead || s.member.dead && sim.rng.IntN(2) == 0:
-	case !s.reaches(to) && slices.Contains(s.backbone.sessions, to):
+	case !s.reaches(to) && slices.Contains(s.group.sessions, to):
 		sim.after(50*millisecond, func() { s.deliver(to, frame) })
 	case s.reaches(to):
 		to.inbox = append(to.inbox, packet{s, frame})

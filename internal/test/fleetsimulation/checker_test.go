@@ -1,6 +1,7 @@
 package fleetsimulation
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -12,10 +13,11 @@ import (
 // order and without a gap; a notice of loss comes only to a zone that was away for longer
 // than others wait; and in the end all members have everything, and may broadcast.
 type checker struct {
-	sim     *Simulation
-	err     error
-	met     relay.Time // when the zones had met
-	origins []*member  // all members that were ready
+	sim *Simulation
+	err error
+	met relay.Time // when the zones had met
+	backbones
+	origins []*member // all members that were ready
 }
 
 // progress is what a member has of an origin.
@@ -65,7 +67,7 @@ func (c *checker) deliver(m *member, msg *relay.Message) {
 // be lost to its own zone if others have overwritten them before it has another lead.
 func (c *checker) mayLose(o relay.Origin) bool {
 	origin := c.find(o)
-	return c.sim.plan.patience < 30*second || origin != nil && origin.dead
+	return c.sim.plan.patience < 30*second || c.parted || origin != nil && origin.dead
 }
 
 // find returns the process of an origin.
@@ -79,11 +81,11 @@ func (c *checker) find(o relay.Origin) *member {
 // mustBegin reports whether a member gets an origin's messages from the first on: it was
 // there before the origin, and no zone has died.
 func (c *checker) mustBegin(m, o *member) bool {
-	return c.sim.plan.dead == 0 && m.ready < c.met && o.ready > 0
+	return c.sim.plan.dead == 0 && !c.parted && m.ready < c.met && o.ready > 0
 }
 
 // complete reports whether all members have everything.
-func (c *checker) complete() bool { return c.lacking() == "" }
+func (c *checker) complete() bool { return c.lacking() == "" && c.apart() == "" }
 
 // lacking says what a member lacks, if one does.
 func (c *checker) lacking() string {
@@ -131,7 +133,7 @@ func (p *progress) last() uint64 {
 
 // failStuck says that the fleet has not recovered.
 func (c *checker) failStuck() {
-	if what := c.lacking(); what != "" {
+	if what := cmp.Or(c.lacking(), c.apart()); what != "" {
 		c.fail("%d s after the trouble: %s", maxCalm/second, what)
 	}
 }

@@ -34,18 +34,18 @@ type member struct {
 	polls    []poll
 
 	// Its program.
-	inbox    []relay.Message
-	inboxed  int // bytes
-	pace     relay.Time
-	taking   bool
-	wrote    uint64
-	blocked  bool   // a broadcast waits for the window
-	pending  []byte // a frame of its own that waits for room in the zone's group
-	got      map[relay.Origin]*progress
-	origin   relay.Origin
-	entering bool // it is about to enter the backbone
-	session  *session
-	tick     relay.Time
+	inbox   []relay.Message
+	inboxed int // bytes
+	pace    relay.Time
+	taking  bool
+	wrote   uint64
+	blocked bool   // a broadcast waits for the window
+	pending []byte // a frame of its own that waits for room in the zone's group
+	got     map[relay.Origin]*progress
+	origin  relay.Origin
+	session *session
+	tick    relay.Time
+	delegate
 }
 
 // item is a frame to broadcast, or a poll if that is nil.
@@ -97,7 +97,7 @@ func (m *member) isReady() {
 	m.ready = m.sim.now
 	m.origin = relay.Origin{Zone: m.zone.name, ID: m.id, Incarnation: m.machine.Born() + m.incarnation}
 	m.sim.checker.origins = append(m.sim.checker.origins, m)
-	m.enterBackbone()
+	m.startDelegate()
 	if m.sim.checker.met > 0 {
 		m.write()
 	}

@@ -27,6 +27,7 @@ type plan struct {
 	stuck          int // delegates that get stuck
 	dead           int // zones that die
 	told           int // zones that each member is told of when it starts
+	blind          int // a zone that all are told of, and that is told of itself alone; -1: none
 }
 
 func drawPlan(rng *rand.Rand) plan {
@@ -50,7 +51,22 @@ func drawPlan(rng *rand.Rand) plan {
 	p.groupWindow = 1024 << rng.IntN(6)
 	p.sendWindow = 1024 << rng.IntN(6)
 	p.told = 2 + p.messages%(p.zones-1) // so that each zone is told of another one
+	p.blind = -1
+	if p.messages%3 == 0 && p.dead == 0 { // one that dies and begins again would wait for no other zone
+		p.blind = p.messages % p.zones
+	}
 	return p
+}
+
+// toldTo returns the zones that members of a zone are told of.
+func (p *plan) toldTo(zone string) (told []string) {
+	for i := range p.zones {
+		blind := p.blind >= 0 && zone == zoneName(p.blind)
+		if zone == zoneName(i) && blind || !blind && (i < p.told || i == p.blind) {
+			told = append(told, zoneName(i))
+		}
+	}
+	return told
 }
 
 func (p *plan) String() string {
@@ -69,9 +85,7 @@ func (s *Simulation) config(m *member) relay.Config {
 		GapDelay:     500 * millisecond,
 		ForwardDelay: 5 * millisecond, Patience: s.plan.patience,
 	}
-	for i := range s.plan.told {
-		c.Zones = append(c.Zones, zoneName(i))
-	}
+	c.Zones = s.plan.toldTo(m.zone.name)
 	if s.options.Configure != nil {
 		s.options.Configure(&c)
 	}

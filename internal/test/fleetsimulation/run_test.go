@@ -25,6 +25,8 @@ type Options struct {
 	// Tamper, if not nil, sees every frame that crosses zones, and reports whether it is lost
 	// without a word: tests plant bugs there.
 	Tamper func(frame []byte) bool
+	// Chooser, if not nil, wraps the machine of every delegate: tests plant bugs there.
+	Chooser func(chooser) chooser
 }
 
 // Result is what came out of a run.
@@ -34,6 +36,10 @@ type Result struct {
 	Err error
 	// Time is how long it took on the virtual clock.
 	Time relay.Time
+	// Apart is how long it took until all zones were in one backbone when the trouble was over.
+	Apart relay.Time
+	// Departed is how often a delegate left a backbone meanwhile, at most.
+	Departed int
 	// Events, Sent, Delivered, Kills, Cuts and Lost count what happened. Lost are messages of
 	// which a notice told, as is promised to zones that were away for too long.
 	Events, Sent, Delivered, Kills, Cuts, Lost uint64
@@ -48,7 +54,6 @@ type Simulation struct {
 	queue   events
 	order   uint64
 	zones   []*zone
-	main    *backbone
 	checker checker
 	result  Result
 	calm    bool // the trouble is over
@@ -86,13 +91,15 @@ const (
 // Run runs the simulation of a seed.
 func Run(seed uint64, o Options) Result {
 	s := &Simulation{
-		options: o, now: second, rng: rand.New(rand.NewPCG(seed, 0x666c656574)), main: &backbone{},
+		options: o, now: second, rng: rand.New(rand.NewPCG(seed, 0x666c656574)),
 		result: Result{Seed: seed},
 	}
 	s.checker.sim = s
 	s.plan = drawPlan(s.rng)
 	s.begin()
+	s.checker.watch()
 	s.runUntil(s.now+meetTime, nil)
+	s.checker.unite()
 	s.checker.met = s.now
 	s.record("", "the zones have met: %v", &s.plan)
 	for _, m := range s.members() {
@@ -101,9 +108,11 @@ func Run(seed uint64, o Options) Result {
 	s.planTrouble()
 	s.runUntil(s.now+s.plan.trouble, nil)
 	s.endTrouble()
+	s.checker.unite()
 	if end := s.now + maxCalm; !s.runUntil(end, s.checker.complete) {
 		s.checker.failStuck()
 	}
+	s.checker.rest()
 	s.result.Err, s.result.Time = s.checker.err, s.now
 	return s.result
 }
@@ -114,7 +123,7 @@ const meetTime = 20 * second
 // begin starts all members.
 func (s *Simulation) begin() {
 	for i := range s.plan.zones {
-		z := &zone{sim: s, name: zoneName(i), backbone: s.main}
+		z := &zone{sim: s, name: zoneName(i)}
 		s.zones = append(s.zones, z)
 		for range s.plan.members {
 			z.start()

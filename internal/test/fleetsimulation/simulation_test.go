@@ -29,8 +29,8 @@ func TestFleetsUnderSeeds(t *testing.T) {
 	total := runSeeds(uint64(testutil.First.Or(1)), uint64(testutil.Seeds.Or(seeds)), Options{}, func(r *Result) {
 		t.Errorf("%v\nreplay: PLEACH_SEED=%d go test -count=1 -run 'TestFleetsUnderSeeds$' -v ./internal/test/fleetsimulation", r.Err, r.Seed)
 	})
-	t.Logf("%d seeds: %d events, %d messages sent, %d delivered, %d lost to zones that were given up, %d kills, %d cuts",
-		total.Seed, total.Events, total.Sent, total.Delivered, total.Lost, total.Kills, total.Cuts)
+	t.Logf("%d seeds: %d events, %d messages sent, %d delivered, %d lost to zones that were given up, %d kills, %d cuts; in one backbone after %.0f s and %d departures of a delegate at most",
+		total.Seed, total.Events, total.Sent, total.Delivered, total.Lost, total.Kills, total.Cuts, float64(total.Apart)/1e9, total.Departed)
 }
 
 // Seeds that have failed, beyond those of every run: a zone that had given up messages of a
@@ -69,6 +69,8 @@ func runSeeds(first, seeds uint64, o Options, failed func(*Result)) (total Resul
 				total.Lost += r.Lost
 				total.Kills += r.Kills
 				total.Cuts += r.Cuts
+				total.Apart = max(total.Apart, r.Apart)
+				total.Departed = max(total.Departed, r.Departed)
 				if r.Err != nil {
 					failures++
 					failed(&r)

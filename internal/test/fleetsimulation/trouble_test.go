@@ -1,6 +1,10 @@
 package fleetsimulation
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pleach-go/pleach/internal/machine/relay"
+)
 
 // planTrouble schedules what the plan says, at random times.
 func (s *Simulation) planTrouble() {
@@ -39,7 +43,7 @@ func (s *Simulation) killOne() {
 // killZone kills all members of a zone, and starts others.
 func (s *Simulation) killZone() {
 	z := s.zones[s.rng.IntN(len(s.zones))]
-	if z.busy || z.apart || s.calm {
+	if z.busy || s.calm {
 		return
 	}
 	s.record(z.name, "dies")
@@ -54,75 +58,51 @@ func (s *Simulation) killZone() {
 	})
 }
 
-// cutOne cuts a zone off for a while, as fleets see it: the others remove its delegates from
-// the backbone; those lose their quorum, leave it, and begin one of their own. When the zone is
-// back, they enter the backbone of the others.
+// cutOne cuts zones off from the others for a while, mostly one.
 func (s *Simulation) cutOne() {
-	z := s.zones[s.rng.IntN(len(s.zones))]
-	if z.busy || s.calm || slices.ContainsFunc(s.zones, func(z *zone) bool { return z.apart }) {
+	if s.calm || slices.ContainsFunc(s.zones, func(z *zone) bool { return z.side > 0 }) {
+		return
+	}
+	off := []*zone{s.zones[s.rng.IntN(len(s.zones))]}
+	if s.rng.IntN(3) == 0 {
+		off = append(off, s.zones[s.rng.IntN(len(s.zones))])
+	}
+	if slices.ContainsFunc(off, func(z *zone) bool { return z.busy }) {
 		return
 	}
 	s.result.Cuts++
-	z.cut, z.apart = true, true
-	s.record(z.name, "is cut off")
-	apart := false
-	length, noticed := s.between(100*millisecond, 15*second), s.between(1500*millisecond, 3*second)
-	if noticed < length {
-		s.after(noticed, func() { apart = true; z.split() })
-	}
-	s.after(length, func() { z.heal(apart) })
+	s.turn(off, 1, 1500*millisecond, 3*second)
+	s.after(s.between(100*millisecond, 15*second), func() { s.turn(off, 0, 100*millisecond, 2*second) })
 }
 
-// split takes the delegates of a zone out of the backbone, which they leave later.
-func (z *zone) split() {
-	s := z.sim
-	z.backbone = nil
-	s.record(z.name, "is removed from the backbone")
-	var left []*session
-	for _, o := range slices.Clone(s.main.sessions) {
-		if o.member.zone == z {
-			left = append(left, o)
-		}
+// turn has zones reach those of another side. Delegates in backbones notice after a while.
+func (s *Simulation) turn(zones []*zone, side int, low, high relay.Time) {
+	for _, z := range zones {
+		z.side = side
+		s.record(z.name, "is on side %d", side)
 	}
-	s.main.sessions = slices.DeleteFunc(slices.Clone(s.main.sessions), func(o *session) bool { return o.member.zone == z })
-	s.main.announce()
-	for _, o := range left {
-		s.after(s.between(0, 4*second), o.leave)
+	for _, g := range s.groups() {
+		g.reviewAfter(low, high)
 	}
-	s.after(s.between(5*second, 6*second), func() {
-		if z.cut {
-			z.backbone = &backbone{}
-		}
-	})
 }
 
-// heal ends a cut.
-func (z *zone) heal(apart bool) {
-	s := z.sim
-	z.cut = false
-	s.record(z.name, "is reachable again")
-	s.after(10*second, func() { z.apart = false })
-	if !apart {
-		return
+// groups returns the backbones that live delegates are in, in the order of these.
+func (s *Simulation) groups() (groups []*group) {
+	for _, m := range s.members() {
+		if m.session != nil && !slices.Contains(groups, m.session.group) {
+			groups = append(groups, m.session.group)
+		}
 	}
-	s.after(s.between(200*millisecond, 3*second), func() {
-		own := z.backbone
-		z.backbone = s.main
-		if own == nil || own == s.main {
-			return
-		}
-		for _, o := range slices.Clone(own.sessions) {
-			s.after(s.between(0, 2*second), o.remove)
-		}
-	})
+	return groups
 }
 
 // stickOne has a delegate neither send nor read in the backbone for a while.
 func (s *Simulation) stickOne() {
-	if len(s.main.sessions) == 0 || s.calm {
+	groups := s.groups()
+	if len(groups) == 0 || s.calm {
 		return
 	}
-	o := s.main.sessions[s.rng.IntN(len(s.main.sessions))]
+	o := groups[0].sessions[s.rng.IntN(len(groups[0].sessions))]
 	o.stuckUntil = s.now + s.between(second, 15*second)
 	s.record(o.member.id, "is stuck in the backbone for %.1f s", float64(o.stuckUntil-s.now)/1e9)
 }

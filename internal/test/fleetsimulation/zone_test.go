@@ -16,10 +16,8 @@ type zone struct {
 	view        []*member // its members, those that have died just now included
 	started     int
 	incarnation uint64
-	lives       int       // times that the first member of a zone has begun it
-	backbone    *backbone // that its delegates enter
-	cut         bool
-	apart       bool // it was cut off, and may not be in the backbone of the others yet
+	lives       int  // times that the first member of a zone has begun it
+	side        int  // zones reach those of the same side
 	busy        bool // a kill or the death of the zone is not over
 }
 
@@ -67,9 +65,14 @@ func (z *zone) start() *member {
 	return m
 }
 
+// byAge returns the members, the oldest first.
+func (z *zone) byAge() []*member {
+	return slices.SortedFunc(slices.Values(z.view), func(a, b *member) int { return cmp.Compare(a.age(), b.age()) })
+}
+
 // delegates returns the oldest members.
 func (z *zone) delegates() []*member {
-	byAge := slices.SortedFunc(slices.Values(z.view), func(a, b *member) int { return cmp.Compare(a.age(), b.age()) })
+	byAge := z.byAge()
 	return byAge[:min(len(byAge), maxDelegates)]
 }
 
@@ -81,11 +84,11 @@ func (z *zone) announce() {
 	for _, m := range z.delegates() {
 		siblings = append(siblings, relay.Sibling{Rank: m.rank, Age: m.age()})
 	}
+	z.announceMeta()
 	for _, m := range z.view {
 		m.viewAt = max(m.viewAt, z.sim.now+z.sim.between(0, 20*millisecond))
 		z.sim.after(m.viewAt-z.sim.now, func() {
 			m.step(func(now relay.Time) { m.machine.SetZone(now, siblings, m.rank) })
-			m.enterBackbone()
 		})
 	}
 }
@@ -155,7 +158,7 @@ func (z *zone) kill(m *member) {
 	z.busy = true
 	z.sim.after(z.sim.between(millisecond, 2*second), func() { z.remove(m) })
 	if m.session != nil {
-		m.session.crash()
+		m.session.group.reviewAfter(millisecond, 3*second)
 	}
 }
 

@@ -4,33 +4,24 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
 // A handler gets what Messages would yield, in the same order, one at a time;
 // and it may broadcast.
 func TestHandler(t *testing.T) {
 	const size, messages = 5, 200
-	listeners, addresses := make([]net.Listener, size), make([]string, size)
-	for r := range listeners {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addresses[r] = l.Addr().String()
-		listeners[r] = l
-	}
+	addresses := testutil.FreeAddresses(t, size)
 	var done sync.WaitGroup
 	groups := make([]*pleach.Group, size)
 	var ready sync.WaitGroup
 	ready.Add(1)
 	for r := range groups {
-		_ = listeners[r].Close() // Join listens there itself
 		next := make([]int, size)
 		missing := (size - 1) * messages
 		if r > 0 {

@@ -249,7 +249,9 @@ func TestGroupUnderAttack(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds under attack; heap and stacks %d KiB before, %d KiB at most", round, before>>10, most>>10)
-	if most > before+200*(64<<10) && !testutil.RaceEnabled {
+	// What becomes garbage while memory is counted counts, too, on a busy host as much as what attackers
+	// use. TestUntrustedProcessesNeitherInjectNorUseUpMemory counts what one attempt costs.
+	if most > before+200*(256<<10) && !testutil.RaceEnabled {
 		t.Errorf("%d KiB have become %d KiB", before>>10, most>>10)
 	}
 }

@@ -132,7 +132,7 @@ func (p *program) write() bool {
 func (b *broadcast) write(m *stream.Member, piece []byte) error {
 	rest := len(b.data) - b.offset - len(piece)
 	if b.topic != "" && b.offset == 0 {
-		return m.WriteTopic(b.topic, piece, rest)
+		return m.WriteLabeled(stream.Label{Topic: b.topic}, piece, rest)
 	}
 	return m.Write(piece, rest)
 }

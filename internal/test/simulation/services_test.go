@@ -135,7 +135,7 @@ func (s *services) request(to int, name string, data []byte, timeout protocol.Ti
 			s.later(func() { done(r) })
 		}
 	}
-	number, err := s.direct.Request(protocol.Rank(to), name, data, finish)
+	number, err := s.direct.Request(protocol.Rank(to), name, "", data, finish)
 	if err != nil {
 		finish(unicast.Reply{Err: err})
 		return

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// nodes is the number of nodes.
+const nodes = 3
+
+// The network of the control plane and the nodes. Node i has podNet(i) for its pods.
+const (
+	controlSpace   = "pleach-kc"
+	controlAddress = "10.77.0.1"
+)
+
+func nodeName(i int) string    { return fmt.Sprint("node", i) }
+func nodeSpace(i int) string   { return fmt.Sprint("pleach-kn", i) }
+func nodeAddress(i int) string { return fmt.Sprint("10.77.0.", 10+i) }
+func podNet(i int) string      { return fmt.Sprintf("10.77.%d.0/24", i) }
+
+// cluster is a cluster whose files are in a folder: programs in bin, what runs in run.
+type cluster struct{ folder string }
+
+func newCluster(folder string) (*cluster, error) {
+	absolute, err := filepath.Abs(folder)
+	return &cluster{absolute}, err
+}
+
+// path returns the path of a file of the running cluster.
+func (c *cluster) path(elements ...string) string {
+	return filepath.Join(append([]string{c.folder, "run"}, elements...)...)
+}
+
+func (c *cluster) program(name string) string { return filepath.Join(c.folder, "bin", name) }
+
+// up starts everything, and returns when all nodes are ready.
+func (c *cluster) up(ctx context.Context) error {
+	if os.Getuid() != 0 {
+		return errors.New("a cluster needs network namespaces and control groups: be root")
+	}
+	if _, err := os.Stat(c.path()); err == nil {
+		return fmt.Errorf("%s exists: a cluster is running, or has ended badly; end it by: kubernetes down %s", c.path(), c.folder)
+	}
+	for _, step := range []func(context.Context) error{
+		c.makeNetwork, c.startControl, c.startNodes, c.importImages, c.awaitNodes,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// command runs a command in a network namespace, and returns what it prints.
+func command(ctx context.Context, space string, in io.Reader, args ...string) (string, error) {
+	if space != "" {
+		args = append([]string{"ip", "netns", "exec", space}, args...)
+	}
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errs.String()))
+	}
+	return out.String(), nil
+}
+
+// start starts a process that outlives this one, in a network namespace. Its output and its process
+// ID are in files of its name.
+func (c *cluster) start(space, name string, args ...string) error {
+	log, err := os.Create(c.path(name + ".log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command("ip", append([]string{"netns", "exec", space}, args...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Dir = c.path()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }()
+	return os.WriteFile(c.path(name+".pid"), fmt.Append(nil, cmd.Process.Pid), 0o644)
+}
+
+// kill ends a process that start has started.
+func (c *cluster) kill(name string) error {
+	text, err := os.ReadFile(c.path(name + ".pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
+
+// kubectl runs kubectl with some input.
+func (c *cluster) kubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
+	return command(ctx, controlSpace, in, append([]string{c.program("kubectl"), "--kubeconfig", c.path("kubeconfig")}, args...)...)
+}
+
+// patience is how long a step of a scenario may take.
+const patience = 3 * time.Minute
+
+// await waits until a condition holds.
+func await(ctx context.Context, what string, condition func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for pace := time.Tick(100 * time.Millisecond); !condition(); {
+		select {
+		case <-pace:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", what, ctx.Err())
+		}
+	}
+	return nil
+}
