@@ -38,8 +38,8 @@ type Config struct {
 	// Expect makes [Join] the one start command of all members: if the seeds know no
 	// running group, Join begins one together with the other processes that do the
 	// same, as soon as there are Expect of them. Expect is the number of all processes
-	// that are started for the group, and all of them use the same. Join waits for the
-	// others until its context ends. If zero, Join only joins a running group.
+	// that are started for the group, without observers, and all of them use the same. Join
+	// waits for the others until its context ends. If zero, Join only joins a running group.
 	Expect int
 
 	// Listen is the host:port that Create and Join listen on. If empty, or with
@@ -63,6 +63,13 @@ type Config struct {
 	// it from its first view on, and members that begin a group together a view later.
 	// [Group.SetMeta] changes it. If empty, there is none.
 	Meta string
+
+	// Observer makes this process a member that does not count: it gets and sends everything, and
+	// is in every view, but the others need no acknowledgment of it to continue. So any number of
+	// observers may fail at once, as long as a majority of the voters is alive. Observers join a
+	// group that voters have begun: with Expect, which counts voters only, Join waits for it. The
+	// group needs protocol version 6. If false, this process votes. [Group.SetObserver] changes it.
+	Observer bool
 
 	// State is the state that all members of the group keep, for joiners to get it. All
 	// members use one, or none does. If nil, a joiner gets messages only.
@@ -101,7 +108,7 @@ type Config struct {
 	// AllowMinority lets any number of members continue after failures, down to
 	// the last. It is safe only where no live process is ever suspected, as among
 	// the processes of one host: otherwise both sides of a partition continue.
-	// If false, a majority continues, or half with the lowest rank. On the other
+	// If false, a majority of the voters continues, or half with the lowest rank. On the other
 	// side Broadcast returns [ErrNoQuorum], and so do the calls of a World after
 	// Job.QuorumTimeout. All members use the same. A World whose processes are all on one
 	// host behaves as if it were true.
@@ -403,6 +410,10 @@ func (c *Config) check(m mode) error {
 		},
 		{"ID", c.ID != "", alone, "is for Create and Join; otherwise Addresses identify the members"},
 		{"FailureDomain", c.FailureDomain != "", alone, "is for Create and Join; otherwise ranks are given"},
+		{
+			"Observer", c.Observer, m == modeJoin && !c.AllowMinority,
+			"is for Join: voters begin a group; with AllowMinority no member counts",
+		},
 		{"Meta", c.Meta != "", views, "needs views, which carry it"},
 		{"Meta", len(c.Meta) > membership.MaxMeta, false, fmt.Sprintf("has %d bytes: choose at most %d", len(c.Meta),
 			membership.MaxMeta)},

@@ -41,6 +41,8 @@ var (
 	// nil, and Messages and Views continue. It passes when enough members are back, or ends with
 	// ErrEvicted if the others have continued.
 	ErrNoQuorum = errors.New("pleach: no quorum")
+	// ErrLastVoter is returned by [Group.SetObserver] if no voter would be left.
+	ErrLastVoter = errors.New("pleach: the last voter cannot be an observer")
 	// ErrGone is returned by Send and Request when the receiver is not in the view, and by
 	// Request when it has left it. The error is a [*GoneError].
 	ErrGone = errors.New("pleach: not a member")
@@ -129,7 +131,8 @@ func (e *IdentityInUseError) Unwrap() []error { return []error{ErrIdentityInUse,
 
 // QuorumError is an [ErrNoQuorum] that counts members.
 type QuorumError struct {
-	// Of the Members of View, Reachable are not suspected and Needed would be enough.
+	// Of the Members of View that vote, Reachable are not suspected and Needed would be enough.
+	// Observers do not count.
 	View                       uint64
 	Reachable, Members, Needed int
 	// Unreachable are the ranks of the others.
@@ -223,7 +226,7 @@ func (g *session) lostQuorum() *QuorumError {
 		return nil
 	}
 	v := g.machine.View()
-	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: v.Members.Len(), Needed: needed}
+	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: v.Voters(), Needed: needed}
 	for _, rank := range g.machine.Unreachable() {
 		lost.Unreachable = append(lost.Unreachable, int(rank))
 	}
@@ -249,7 +252,10 @@ func explain(err error) error {
 	var inUse *control.InUse
 	var version *control.Version
 	var lost *control.NoQuorum
+	var tooOld *control.TooOld
 	switch {
+	case errors.As(err, &tooOld):
+		return observersNeed(tooOld.Version)
 	case errors.As(err, &inUse):
 		return &IdentityInUseError{
 			ID: inUse.ID, Rank: int(inUse.Rank), Address: inUse.Address, Incarnation: inUse.Incarnation, View: inUse.View,
@@ -266,7 +272,12 @@ func explain(err error) error {
 // publicError translates an error of the membership protocol.
 func publicError(err error) error {
 	var evicted *membership.EvictedError
+	var tooOld *membership.ObserverVersionError
 	switch {
+	case errors.Is(err, membership.ErrLastVoter):
+		return ErrLastVoter
+	case errors.As(err, &tooOld):
+		return observersNeed(tooOld.Version)
 	case errors.As(err, &evicted) && evicted.Successor != nil:
 		s := evicted.Successor
 		return &ReplacedError{

@@ -25,7 +25,7 @@
 // Members agree on numbered views: [Group.Views] yields them, with the members that
 // joined and left. A message is delivered in the view it was sent in, to every
 // member that continues to the next view or to none (view synchrony). A view needs
-// a majority of the one before, or half of it with the lowest rank, so that a
+// a majority of the voters of the one before, or half of them with the lowest one, so that a
 // partitioned network continues on one side only. [Group.WaitStable] waits until every
 // member of the view has received what this process broadcast.
 //

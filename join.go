@@ -138,7 +138,7 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 // candidateOf is this process as it asks to join.
 func candidateOf(c *Config, address string) membership.Member {
 	return membership.Member{
-		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain, Meta: c.Meta,
+		Identity: cmp.Or(c.ID, address), Address: address, Domain: c.FailureDomain, Meta: c.Meta, Observer: c.Observer,
 		Nonce: newNonce(), Version: wire.Newest(),
 	}
 }

@@ -60,7 +60,7 @@ func viewOfReply(r *control.ViewReply) *View {
 	view := viewOf(&r.View)
 	if r.Lost != nil {
 		view.Err = &QuorumError{
-			View: view.Number, Members: view.Size(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed,
+			View: view.Number, Members: r.View.Voters(), Reachable: r.Lost.Reachable, Needed: r.Lost.Needed,
 			Unreachable: ranksOf(r.Lost.Unreachable),
 		}
 	}
@@ -233,6 +233,11 @@ func (c *Config) onOperator() func(client.Action) {
 // notSpoken says that this process does not speak the version of a group.
 func notSpoken(version uint16) *VersionError {
 	return &VersionError{"this process", int(version), wire.MinVersion, int(wire.Newest())}
+}
+
+// observersNeed says that a group cannot have observers yet.
+func observersNeed(version uint16) *VersionError {
+	return &VersionError{"an observer", int(version), membership.ObserverVersion, wire.Version}
 }
 
 // speaks returns an error if this process does not speak the version of a group.

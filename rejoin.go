@@ -238,7 +238,7 @@ func (g *session) successor() (Config, []string) {
 		}
 	}
 	self := g.Self()
-	c.ID, c.Advertise, c.Listen, c.Meta = self.ID, self.Address, g.network.listening, self.Meta
+	c.ID, c.Advertise, c.Listen, c.Meta, c.Observer = self.ID, self.Address, g.network.listening, self.Meta, self.Observer
 	return c, g.catchUp.Seeds()
 }
 

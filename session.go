@@ -281,6 +281,11 @@ func (g *session) startViews(s *initialState, u member.Unicast, c node.Config) e
 		if g.config.Meta != g.self.Meta { // it has begun together with others, which do not know it
 			_ = g.machine.SetMeta(now, g.config.Meta) // its length was checked
 		}
+		if g.config.Observer && !g.self.Observer { // it was started again, and its vote counted on
+			if err := g.machine.SetObserver(now, true); err != nil {
+				g.log.Warn("this process stays a voter", "cause", publicError(err))
+			}
+		}
 	})
 }
 

@@ -32,6 +32,8 @@ type Status struct {
 	Version       int    `json:"version"`
 	NewestVersion int    `json:"newest_version"`
 	Quorum        Quorum `json:"quorum"`
+	// Observer says that this member does not count for the quorum.
+	Observer bool `json:"observer,omitempty"`
 	// Suspects are the members of the view that cannot be reached, in order of rank.
 	// A view without them follows, unless the quorum is lost.
 	Suspects []Suspect `json:"suspects"`
@@ -66,13 +68,19 @@ func (s Status) String() string {
 	if !s.Quorum.OK {
 		quorum = "no quorum"
 	}
-	return fmt.Sprintf("view %d: %s: %d of %d reachable, %d needed", s.View, quorum, s.Quorum.Reachable, s.Members,
-		s.Quorum.Needed)
+	voters := ""
+	if s.Quorum.Voters < s.Members {
+		voters = " voters"
+	}
+	return fmt.Sprintf("view %d: %s: %d of %d%s reachable, %d needed", s.View, quorum, s.Quorum.Reachable,
+		s.Quorum.Voters, voters, s.Quorum.Needed)
 }
 
 // Quorum tells whether enough members are reachable to decide the next view.
 type Quorum struct {
-	// Of the members, Reachable are not suspected, this one included, and Needed are
+	// Voters are the members that count: all but the observers.
+	Voters int `json:"voters"`
+	// Of the voters, Reachable are not suspected, this member included if it votes, and Needed are
 	// enough.
 	Reachable int  `json:"reachable"`
 	Needed    int  `json:"needed"`
@@ -100,6 +108,8 @@ const othersSuspect = "another member suspects it, or it does not answer during 
 type PeerStatus struct {
 	Rank int    `json:"rank"`
 	ID   string `json:"id"`
+	// Observer says that it does not count for the quorum.
+	Observer bool `json:"observer,omitempty"`
 	// Since is when this member has seen the other one join. It is zero if that was
 	// before its own time.
 	Since time.Time `json:"since,omitzero"`
@@ -150,8 +160,8 @@ func (g *Group) Status() Status { return g.session().status() }
 func (g *session) status() Status {
 	self := g.Self()
 	s := Status{
-		Group: g.config.Group, Rank: self.Rank, ID: self.ID, Suspects: []Suspect{}, Peers: []PeerStatus{},
-		History: []ViewChange{},
+		Group: g.config.Group, Rank: self.Rank, ID: self.ID, Observer: self.Observer,
+		Suspects: []Suspect{}, Peers: []PeerStatus{}, History: []ViewChange{},
 	}
 	err := g.node.Do(func(now protocol.Time) {
 		s.Time = time.Now()
@@ -162,7 +172,7 @@ func (g *session) status() Status {
 			s.Quorum.Reachable, s.Quorum.Needed, s.Quorum.OK = g.machine.Quorum()
 			s.Suspects = g.faults.suspectList()
 		}
-		s.View, s.Members = g.view.Load().Number, g.Size()
+		s.View, s.Members, s.Quorum.Voters = g.view.Load().Number, g.Size(), g.view.Load().Voters()
 		s.Version, s.NewestVersion = versionsOf(g.view.Load())
 		s.Peers = g.peerList(now)
 		s.History = append(s.History, g.faults.history...)
@@ -171,6 +181,7 @@ func (g *session) status() Status {
 	})
 	if err != nil {
 		s.Time, s.View, s.Members = time.Now(), g.view.Load().Number, g.Size()
+		s.Quorum.Voters = g.view.Load().Voters()
 	}
 	if g.faults.localError != nil {
 		if at, err := g.faults.localError(); err != nil {
@@ -223,7 +234,7 @@ func (g *session) peerList(now protocol.Time) []PeerStatus {
 func (g *session) peerStatus(m *membership.Member, s stream.PeerState) PeerStatus {
 	n := g.node.Peer(m.Rank)
 	p := PeerStatus{
-		Rank: int(m.Rank), ID: m.Identity, Connected: n.Connected, Traffic: Traffic(n.Traffic),
+		Rank: int(m.Rank), ID: m.Identity, Observer: m.Observer, Connected: n.Connected, Traffic: Traffic(n.Traffic),
 		QueuedBytes: s.Backlog, Lag: s.Lag, Missing: s.Missing, Stalled: s.Stalled,
 	}
 	if n.Heard > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/pleach-go/pleach/internal/driver/detection"
@@ -52,6 +53,9 @@ type Member struct {
 	// Meta is what the process tells about itself: see Config.Meta and [Group.SetMeta].
 	// All members of a view see the same.
 	Meta string
+	// Observer says that the process does not count for a quorum: see Config.Observer and
+	// [Group.SetObserver].
+	Observer bool
 	// Version is the highest protocol version that the process speaks.
 	Version int
 	// Nonce is a random number that the process has drawn. No process of another group has
@@ -96,14 +100,23 @@ func (v View) list() (l membership.Members) {
 }
 
 func memberOf(m *membership.Member) Member {
-	return Member{int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain, m.Meta, int(m.Version), m.Nonce}
+	return Member{
+		int(m.Rank), m.Identity, m.Incarnation, m.Address, m.Domain, m.Meta, m.Observer, int(m.Version),
+		m.Nonce,
+	}
 }
 
-// Leader returns the member with the lowest rank, which coordinates view changes.
+// Voters returns the members that count for a quorum, in order of rank: all but the observers.
+func (v View) Voters() []Member {
+	return slices.DeleteFunc(slices.Clone(v.Members()), func(m Member) bool { return m.Observer })
+}
+
+// Leader returns the voter with the lowest rank, which coordinates view changes.
 // All members of a view agree on it. The zero View has none.
 func (v View) Leader() (m Member) {
-	if v.Size() > 0 {
-		m = memberOf(v.list().At(0))
+	list := membership.View{Members: v.list()}
+	if leader := list.Leader(); leader != nil {
+		m = memberOf(leader)
 	}
 	return m
 }
@@ -120,7 +133,7 @@ func NewView(number uint64, slots int, members ...Member) View {
 	for i, m := range members {
 		list[i] = membership.Member{
 			Rank: protocol.Rank(m.Rank), Identity: m.ID, Incarnation: m.Incarnation, Address: m.Address, Domain: m.FailureDomain,
-			Meta: m.Meta, Version: uint16(m.Version), Nonce: m.Nonce,
+			Meta: m.Meta, Observer: m.Observer, Version: uint16(m.Version), Nonce: m.Nonce,
 		}
 	}
 	return *viewOf(&membership.View{Number: number, Slots: protocol.Rank(slots), Members: membership.MembersOf(list...)})
@@ -256,10 +269,22 @@ func (f *faults) logView(v *ViewChange) {
 // it is for what changes rarely.
 func (g *Group) SetMeta(ctx context.Context, meta string) error {
 	s := g.session()
-	return s.wrap("set meta", s.setMeta(ctx, meta))
+	ask := func(now protocol.Time) error { return s.machine.SetMeta(now, meta) }
+	return s.wrap("set meta", s.changeSelf(ctx, ask, func(m *Member) bool { return m.Meta == meta }))
 }
 
-func (g *session) setMeta(ctx context.Context, meta string) error {
+// SetObserver makes this process an observer, or a voter again: see Config.Observer. It blocks until
+// a view has the change, which the voters of the view before decide. If ctx ends first, a later
+// view may still have it. It returns [ErrLastVoter] if no other member votes.
+func (g *Group) SetObserver(ctx context.Context, observer bool) error {
+	s := g.session()
+	ask := func(now protocol.Time) error { return publicError(s.machine.SetObserver(now, observer)) }
+	return s.wrap("set observer", s.changeSelf(ctx, ask, func(m *Member) bool { return m.Observer == observer }))
+}
+
+// changeSelf asks for a view with this member changed, and waits until there is one. It asks again
+// in each view: what was possible in one may be refused in the next.
+func (g *session) changeSelf(ctx context.Context, ask func(now protocol.Time) error, done func(*Member) bool) error {
 	if g.machine.Static() {
 		return ErrStatic
 	}
@@ -269,14 +294,18 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var refused error
-	if err := g.node.Do(func(now protocol.Time) { refused = g.machine.SetMeta(now, meta) }); err != nil {
-		return ErrClosed
-	}
-	for refused == nil {
+	for {
 		changed := g.changed.Wait()
-		if g.Self().Meta == meta {
+		self := g.Self()
+		if done(&self) {
 			return nil
+		}
+		var refused error
+		if err := g.node.Do(func(now protocol.Time) { refused = ask(now) }); err != nil {
+			return ErrClosed
+		}
+		if refused != nil {
+			return refused
 		}
 		select {
 		case <-changed:
@@ -286,7 +315,6 @@ func (g *session) setMeta(ctx context.Context, meta string) error {
 			return g.Err()
 		}
 	}
-	return refused
 }
 
 // setPeers tells the transport which processes are members; before are those that it

@@ -66,7 +66,7 @@ func membersOf(view pleach.View, s pleach.Status) *api.Members {
 		member := &members.Members[i]
 		*member = api.Member{
 			MemberRef: api.MemberRef{Rank: m.Rank, ID: m.ID}, Address: m.Address, FailureDomain: m.FailureDomain,
-			Incarnation: m.Incarnation, Meta: m.Meta, State: api.Alive,
+			Incarnation: m.Incarnation, Meta: m.Meta, Observer: m.Observer, State: api.Alive,
 		}
 		if m.Rank == s.Rank && len(s.History) > 0 {
 			member.Since = s.History[0].Time

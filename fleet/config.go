@@ -85,6 +85,7 @@ func (c *Config) complete() error {
 		{"Backbone.Meta", c.Backbone.Meta != "", "must be empty: the fleet uses it"},
 		{"Backbone.State", c.Backbone.State != nil, "must be nil"},
 		{"Backbone.OnMessage", c.Backbone.OnMessage != nil, "must be nil"},
+		{"Backbone.Observer", c.Backbone.Observer, "must be false: delegates vote there"},
 		{"Backbone.Expect", c.Backbone.Expect != 0, "must be zero: delegates come and go"},
 		{"Backbone.Transport", c.Backbone.Network.Transport != nil, "must be nil: processes join over TCP"},
 	} {

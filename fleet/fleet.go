@@ -217,6 +217,13 @@ func byAge(members []pleach.Member) []pleach.Member {
 	return slices.SortedFunc(slices.Values(members), func(a, b pleach.Member) int { return cmp.Compare(age(a), age(b)) })
 }
 
+// delegateOrder orders the members of a zone: the first are its delegates. Observers may all fail at
+// once, so they come after the voters; each part is by age.
+func delegateOrder(v pleach.View) []pleach.Member {
+	observers := slices.DeleteFunc(slices.Clone(v.Members()), func(m pleach.Member) bool { return !m.Observer })
+	return append(byAge(v.Voters()), byAge(observers)...)
+}
+
 func age(m pleach.Member) uint64 { return m.Incarnation<<20 | uint64(m.Rank) }
 
 // step has the machine take an input, and does what follows.
@@ -343,7 +350,7 @@ func (f *Fleet) poll() {
 // watchZone takes in the views of the zone, until this process is no longer a member.
 func (f *Fleet) watchZone() {
 	for v := range f.zone.Views(f.life) {
-		order := byAge(v.Members())
+		order := delegateOrder(v)
 		index := slices.IndexFunc(order, func(m pleach.Member) bool { return m.Rank == f.zone.Rank() })
 		if index < 0 {
 			continue // it is evicted

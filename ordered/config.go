@@ -16,7 +16,7 @@ type Config struct {
 	// Limits.Overflow Block. With Safe, its DataDir must be empty: a vote that outlives the
 	// messages in memory could begin a view without them.
 	Group pleach.Config
-	// Safe delivers a message only when a majority of the view has it. All members use the
+	// Safe delivers a message only when a majority of the view's voters has it. All members use the
 	// same. If false, a message is delivered when it arrives.
 	Safe bool
 }

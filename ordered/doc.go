@@ -12,8 +12,8 @@
 //
 // Without Safe, a message is delivered as soon as it arrives. The last messages that a member
 // delivers before it dies, or is cut off, may reach no other member. With Safe, a member delivers a
-// message when a majority of the view has it: every member that stays in the group then delivers
-// it as well, as long as a majority of each view lives until the next one.
+// message when a majority of the view's voters has it: every member that stays in the group then
+// delivers it as well, as long as a majority of the voters of each view lives until the next one.
 //
 // A process that joins starts at some place in the order. With Config.Group.State, it first gets
 // the state that the messages before that place have built up. Package replicated does so for

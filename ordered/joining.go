@@ -129,7 +129,7 @@ func (s *Shared) viewed() {
 	v := s.order.group.View()
 	var members []sequencer.Member
 	if v.Err == nil {
-		members = membersOf(v)
+		members, _ = membersOf(v)
 	}
 	s.joining.View(v.Number, members)
 }

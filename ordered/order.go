@@ -131,7 +131,8 @@ func (o *Order) enter(self sequencer.Member) {
 	o.machine = sequencer.New(sequencer.Config{Self: self, Safe: o.config.Safe, MaxBatch: batch})
 	o.knows = self.Incarnation == firstIncarnation
 	if v := o.group.View(); v.Err == nil {
-		o.machine.View(v.Number, membersOf(v))
+		members, voters := membersOf(v)
+		o.machine.View(v.Number, members, voters)
 	}
 }
 
@@ -235,10 +236,17 @@ func (o *Order) stop(leave func() error) (err error) {
 	return err
 }
 
-func membersOf(v pleach.View) []sequencer.Member {
-	members := make([]sequencer.Member, 0, v.Size())
-	for _, m := range v.Members() {
-		members = append(members, sequencer.Member{Rank: m.Rank, Incarnation: m.Incarnation})
+func membersOf(v pleach.View) (members []sequencer.Member, voters int) {
+	members = make([]sequencer.Member, 0, v.Size())
+	for _, observers := range []bool{false, true} {
+		for _, m := range v.Members() {
+			if m.Observer == observers {
+				members = append(members, sequencer.Member{Rank: m.Rank, Incarnation: m.Incarnation})
+			}
+		}
+		if !observers {
+			voters = len(members)
+		}
 	}
-	return members
+	return members, voters
 }

@@ -17,8 +17,9 @@ func (o *Order) watch() {
 		if v.Err != nil {
 			continue
 		}
+		members, voters := membersOf(v)
 		o.mu.Lock()
-		o.machine.View(v.Number, membersOf(v))
+		o.machine.View(v.Number, members, voters)
 		o.mu.Unlock()
 		o.room.Notify() // handlers that wait lead another view, or none
 		notify.Signal(o.casts)

@@ -49,7 +49,7 @@ type SharedConfig struct {
 //	group, err := pleach.Join(ctx, config, seeds...)
 //	order := shared.Start(group)
 //
-// The member with the lowest rank leads. Members that take no part count for the majority of
+// The voter with the lowest rank leads. Voters that take no part count for the majority of
 // Safe, and while one of them has the lowest rank, messages wait.
 //
 // With Config.Recovery.DataDir, a group recovers after a majority of its members has restarted at

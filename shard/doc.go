@@ -18,7 +18,7 @@
 // started again (Config.TokenFloor, Config.DataDir). A store that refuses a token below the
 // highest that it has seen is safe whatever happens. By time, while processes run, their clocks run
 // alike, and messages between members of one view arrive within a fifth of Config.Lease: an owner
-// that a majority of its view does not answer stops serving within four fifths of Config.Lease,
+// that a majority of its view's voters does not answer stops serving within four fifths of Config.Lease,
 // before another one begins.
 //
 // All members of the group call [New] with the same settings. They are compared: while members

@@ -12,7 +12,7 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// An owner serves only while a majority of its view answers. Members ask the leader of the
+// An owner serves only while a majority of the voters of its view answers. Members ask the leader of the
 // view, which asks all others for all that ask it: two requests for each member in a fifth of
 // Config.Lease. If the leader does not answer, a member asks the others itself.
 
@@ -178,7 +178,7 @@ type poll struct {
 	err  error
 }
 
-// majority returns nil if a majority of the members has been in the view after the call.
+// majority returns nil if a majority of the voters has been in the view after the call.
 func (s *Shards) majority(ctx context.Context, view uint64) error {
 	s.roundMu.Lock()
 	if s.next == nil || s.next.view < view {
@@ -214,7 +214,8 @@ func (s *Shards) startPoll() {
 	}
 }
 
-// poll asks all members of the view whether they are in it, and returns when a majority is.
+// poll asks all voters of the view whether they are in it, and returns when a majority is. Observers
+// do not decide the next view, so they cannot say that there is none.
 func (s *Shards) poll(number uint64) error {
 	ctx, cancel := context.WithTimeout(s.ctx, 2*s.c.period())
 	defer cancel()
@@ -224,27 +225,26 @@ func (s *Shards) poll(number uint64) error {
 	if view.Number != number || s.vouch(number) != nil {
 		return errOtherView
 	}
-	answers := make(chan error, view.Size())
-	self := s.group.Rank()
-	for _, m := range view.Members() {
-		if m.Rank != self {
-			go func() {
-				_, err := s.request(ctx, m.Rank, vouchHandler, number)
-				answers <- err
-			}()
+	voters := view.Voters()
+	answers := make(chan error, len(voters))
+	for _, m := range voters {
+		if m.Rank == s.group.Rank() {
+			answers <- nil
+			continue
 		}
+		go func() {
+			_, err := s.request(ctx, m.Rank, vouchHandler, number)
+			answers <- err
+		}()
 	}
-	in := 1
-	for range view.Size() - 1 {
-		if 2*in > view.Size() {
-			break
-		}
+	in := 0
+	for range voters {
 		if <-answers == nil {
 			in++
 		}
-	}
-	if 2*in > view.Size() {
-		return nil
+		if 2*in > len(voters) {
+			return nil
+		}
 	}
 	return errNoMajority
 }

@@ -194,7 +194,9 @@ type Member struct {
 	FailureDomain string `json:"failure_domain,omitempty"`
 	Incarnation   uint64 `json:"incarnation"`
 	Meta          string `json:"meta,omitempty"`
-	State         string `json:"state"`
+	// Observer says that the member does not count for the quorum.
+	Observer bool   `json:"observer,omitempty"`
+	State    string `json:"state"`
 	// Since is when this agent has seen the member join. It is zero if that was before its
 	// own time.
 	Since time.Time `json:"since,omitzero"`

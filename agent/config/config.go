@@ -33,6 +33,7 @@ type Config struct {
 	FailureDomain string   `yaml:"failure-domain"`
 	Seeds         []string `yaml:"seeds"`
 	Expect        int      `yaml:"expect"`
+	Observer      bool     `yaml:"observer"`
 	DataDir       string   `yaml:"data-dir"`
 	// Tags are what the agent tells the others about itself.
 	Tags map[string]string `yaml:"tags"`

@@ -22,7 +22,7 @@ import (
 func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 	g := pleach.Config{
 		Group: c.GroupName(), Listen: c.Listen, Advertise: c.Advertise, ID: c.ID, FailureDomain: c.FailureDomain,
-		Expect: c.Expect, Recovery: pleach.Recovery{DataDir: c.DataDir}, Detection: pleach.Detection{
+		Expect: c.Expect, Observer: c.Observer, Recovery: pleach.Recovery{DataDir: c.DataDir}, Detection: pleach.Detection{
 			HeartbeatInterval: c.HeartbeatInterval,
 			SuspicionTimeout:  c.SuspicionTimeout,
 		},

@@ -60,7 +60,11 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	if !st.Quorum.OK {
 		quorum = "NO QUORUM"
 	}
-	fmt.Fprintf(b, "\n%s: %d reachable, %d needed\n", quorum, st.Quorum.Reachable, st.Quorum.Needed)
+	voters := ""
+	if st.Quorum.Voters > 0 && st.Quorum.Voters < st.Members {
+		voters = fmt.Sprintf(" of %d voters", st.Quorum.Voters)
+	}
+	fmt.Fprintf(b, "\n%s: %d%s reachable, %d needed\n", quorum, st.Quorum.Reachable, voters, st.Quorum.Needed)
 	b.WriteString(s.nextStep())
 	for _, w := range st.Agent.Warnings {
 		b.WriteString(wrap("warning: "+cli.Printable(w.Text), "  ") + wrap("next: "+cli.Printable(w.Next), "  "))
@@ -93,10 +97,13 @@ func (s *statusScreen) nextStep() string {
 		return ""
 	}
 	var names []string
-	for i := range st.Suspects[:min(len(st.Suspects), screenNames)] {
-		names = append(names, cli.Printable(st.Suspects[i].ID))
+	suspects := slices.DeleteFunc(slices.Clone(st.Suspects), func(x pleach.Suspect) bool {
+		return slices.ContainsFunc(s.Members.Members, func(m api.Member) bool { return m.Rank == x.Rank && m.Observer })
+	})
+	for i := range suspects[:min(len(suspects), screenNames)] {
+		names = append(names, cli.Printable(suspects[i].ID))
 	}
-	if more := len(st.Suspects) - screenNames; more > 0 {
+	if more := len(suspects) - screenNames; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	missing := st.Quorum.Needed - st.Quorum.Reachable
@@ -224,9 +231,12 @@ func (s *statusScreen) writeMembers(b *strings.Builder) {
 func (s *statusScreen) row(m *api.Member) []string {
 	p, known := s.peers[m.Rank]
 	state := m.State
+	if m.Observer {
+		state = "observer"
+	}
 	switch {
 	case m.State == api.Suspected:
-		state += " " + age(s.Status.Time.Sub(m.SuspectedSince))
+		state = m.State + " " + age(s.Status.Time.Sub(m.SuspectedSince))
 	case p.Stalled:
 		state = "stalled"
 	case lags(&p):

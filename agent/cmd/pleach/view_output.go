@@ -34,6 +34,7 @@ type memberJSON struct {
 	Domain      string `json:"domain,omitempty"`
 	Incarnation uint64 `json:"incarnation"` // the view that has admitted it
 	Version     int    `json:"version"`     // the highest protocol version that it speaks
+	Observer    bool   `json:"observer,omitempty"`
 }
 
 func newViewJSON(v pleach.View) viewJSON {
@@ -47,7 +48,7 @@ func newViewJSON(v pleach.View) viewJSON {
 func membersJSON(members []pleach.Member) []memberJSON {
 	list := make([]memberJSON, len(members))
 	for i, m := range members {
-		list[i] = memberJSON{m.Rank, m.ID, m.Address, m.FailureDomain, m.Incarnation, m.Version}
+		list[i] = memberJSON{m.Rank, m.ID, m.Address, m.FailureDomain, m.Incarnation, m.Version, m.Observer}
 	}
 	return list
 }
@@ -79,6 +80,9 @@ func holes(v pleach.View) []int {
 // viewTitle says which view it is, and of how many.
 func viewTitle(v pleach.View) string {
 	title := fmt.Sprintf("view %d: %s", v.Number, cli.Count(v.Size(), "member"))
+	if n := v.Size() - len(v.Voters()); n > 0 {
+		title += ", of which " + cli.Count(n, "observer")
+	}
 	if n := len(holes(v)); n > 0 {
 		title += ", " + cli.Count(n, "hole")
 	}
@@ -109,10 +113,14 @@ func viewTable(v pleach.View) string {
 	rows := [][]string{{" rank", "identity", "address", "domain", "since view"}}
 	sign := make(map[int]string)
 	for _, m := range v.Members() {
-		rows = append(rows, []string{
+		row := []string{
 			fmt.Sprintf("%5d", m.Rank), cli.Printable(m.ID), cli.Printable(m.Address),
 			cli.Printable(m.FailureDomain), fmt.Sprint(m.Incarnation),
-		})
+		}
+		if m.Observer {
+			row = append(row, "observer")
+		}
+		rows = append(rows, row)
 		sign[m.Rank] = "●"
 	}
 	if lost, ok := errors.AsType[*pleach.QuorumError](v.Err); ok {

@@ -22,6 +22,9 @@ const (
 
 	// HeaderVersion is the first version in which messages and requests may have a header.
 	HeaderVersion = 6
+
+	// ObserverVersion is the first version in which members may be observers.
+	ObserverVersion = 6
 )
 
 // newest, if not empty, replaces Version. Tests of rolling upgrades build the version

@@ -103,10 +103,11 @@ func (c *Client) voterToForce(ctx context.Context, address string) (v control.Vi
 		timed, cancel := context.WithTimeout(ctx, voterTimeout)
 		if _, err := c.Introduction(timed, m.Address, &control.Question{}); err != nil {
 			v.Lost.Unreachable = append(v.Lost.Unreachable, m.Rank)
+		} else if !m.Observer {
+			v.Lost.Reachable++
 		}
 		cancel()
 	}
-	v.Lost.Reachable = v.View.Members.Len() - len(v.Lost.Unreachable)
 	return v, nil
 }
 

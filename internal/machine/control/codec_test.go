@@ -79,9 +79,13 @@ func TestPartsOfRequestsAreRefused(t *testing.T) {
 		}
 	}
 	b := Encode(Join{Replace: true})
-	b[len(b)-1] = 2
+	b[len(b)-1] = flagReplace | flagObserver
+	if r, err := Decode(b); err != nil || r != Request(Join{membership.Member{Observer: true}, true}) {
+		t.Errorf("both flags: %+v, %v", r, err)
+	}
+	b[len(b)-1] = 4
 	if !fails(Decode(b)) {
-		t.Error("a flag of 2 is taken")
+		t.Error("a flag of 4 is taken")
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	restarted          // refused now: the process is the restarted voter of a member; a [*Restarted] follows
 	version            // refused: the candidate does not speak the group's protocol version; a [*Version] follows
 	noQuorum           // refused: the other members are too few to decide; a [*NoQuorum] follows
+	tooOld             // refused: the group has no observers in its protocol version; a [*TooOld] follows
 )
 
 // Refusal is a reply that is an error, with a text for people.
@@ -63,6 +64,13 @@ func (e *Version) Error() string {
 	return fmt.Sprintf("the group speaks protocol version %d", e.Version)
 }
 
+// TooOld is the refusal of an observer by a group whose protocol version has none.
+type TooOld struct{ Version uint16 }
+
+func (e *TooOld) Error() string {
+	return fmt.Sprintf("the group has protocol version %d, and observers need %d", e.Version, membership.ObserverVersion)
+}
+
 // NoQuorum is the refusal of an operator's request that needs a quorum.
 type NoQuorum struct {
 	View                       uint64
@@ -83,7 +91,8 @@ func Refuse(err error) []byte {
 	var used *InUse
 	var again *Restarted
 	var old *Version
-	var tooOld *membership.VersionError
+	var newer *membership.VersionError
+	var early *membership.ObserverVersionError
 	var lost *membership.QuorumError
 	switch {
 	case errors.As(err, &used):
@@ -92,8 +101,10 @@ func Refuse(err error) []byte {
 		return wire.AppendUint64(wire.AppendRank([]byte{uint8(restarted)}, again.Rank), again.Incarnation)
 	case errors.As(err, &old):
 		return wire.AppendUint16([]byte{uint8(version)}, old.Version)
-	case errors.As(err, &tooOld):
-		return wire.AppendUint16([]byte{uint8(version)}, tooOld.Version)
+	case errors.As(err, &newer):
+		return wire.AppendUint16([]byte{uint8(version)}, newer.Version)
+	case errors.As(err, &early):
+		return wire.AppendUint16([]byte{uint8(tooOld)}, early.Version)
 	case errors.As(err, &lost):
 		b := wire.AppendUint64([]byte{uint8(noQuorum)}, lost.View)
 		return wire.AppendUint32(wire.AppendUint32(wire.AppendUint32(b, uint32(lost.Reachable)), uint32(lost.Members)),
@@ -147,6 +158,9 @@ func Open(b []byte) (body []byte, err error) {
 		return nil, cmp.Or(d.Finish(), error(e))
 	case version:
 		e := &Version{d.Uint16()}
+		return nil, cmp.Or(d.Finish(), error(e))
+	case tooOld:
+		e := &TooOld{d.Uint16()}
 		return nil, cmp.Or(d.Finish(), error(e))
 	case noQuorum:
 		e := &NoQuorum{d.Uint64(), int(d.Uint32()), int(d.Uint32()), int(d.Uint32())}

@@ -85,15 +85,24 @@ const (
 // Encode encodes a request.
 func Encode(r Request) []byte { return r.append(nil) }
 
-func (View) append(b []byte) []byte { return appendCandidate(b, kindView, &membership.Member{}, false) }
+func (View) append(b []byte) []byte { return appendCandidate(b, kindView, &membership.Member{}, 0) }
 
 func (Progress) append(b []byte) []byte {
-	return appendCandidate(b, kindProgress, &membership.Member{}, false)
+	return appendCandidate(b, kindProgress, &membership.Member{}, 0)
 }
 func (Decisions) append(b []byte) []byte { return append(b, kindDecisions) }
-func (r Join) append(b []byte) []byte    { return appendCandidate(b, kindJoin, &r.Candidate, r.Replace) }
+func (r Join) append(b []byte) []byte {
+	flags := uint8(0)
+	if r.Replace {
+		flags |= flagReplace
+	}
+	if r.Candidate.Observer {
+		flags |= flagObserver
+	}
+	return appendCandidate(b, kindJoin, &r.Candidate, flags)
+}
 
-func (r Confirm) append(b []byte) []byte  { return appendCandidate(b, kindConfirm, &r.Candidate, false) }
+func (r Confirm) append(b []byte) []byte  { return appendCandidate(b, kindConfirm, &r.Candidate, 0) }
 func (r Founding) append(b []byte) []byte { return r.Request.Encode(append(b, kindFounding)) }
 func (r Raise) append(b []byte) []byte    { return wire.AppendUint16(append(b, kindRaise), r.Version) }
 
@@ -119,17 +128,19 @@ func (r CatchUp) append(b []byte) []byte {
 	return wire.AppendBytes(wire.AppendUint64(append(b, kindCatchUp), r.View), []byte(r.Address))
 }
 
+// The flags of a candidate.
+const (
+	flagReplace  = 1
+	flagObserver = 2 // from [membership.ObserverVersion] on
+)
+
 // appendCandidate appends a request that has the fields of a candidate, used or not.
-func appendCandidate(b []byte, kind uint8, m *membership.Member, replace bool) []byte {
+func appendCandidate(b []byte, kind uint8, m *membership.Member, flags uint8) []byte {
 	b = append(b, kind)
 	for _, text := range []string{m.Identity, m.Address, m.Domain, m.Meta} {
 		b = wire.AppendBytes(b, []byte(text))
 	}
-	b = wire.AppendUint16(wire.AppendUint64(b, m.Nonce), m.Version)
-	if replace {
-		return wire.AppendUint8(b, 1)
-	}
-	return wire.AppendUint8(b, 0)
+	return wire.AppendUint8(wire.AppendUint16(wire.AppendUint64(b, m.Nonce), m.Version), flags)
 }
 
 // Decode decodes a request.
@@ -178,18 +189,19 @@ func decodeCandidate(kind uint8, d *wire.Decoder) (Request, error) {
 		Identity: string(d.Bytes()), Address: string(d.Bytes()), Domain: string(d.Bytes()),
 		Meta: string(d.Bytes()), Nonce: d.Uint64(), Version: d.Uint16(),
 	}
-	flag := d.Uint8()
+	flags := d.Uint8()
 	if err := d.Finish(); err != nil {
 		return nil, err
 	}
-	if flag > 1 {
-		return nil, fmt.Errorf("request of kind %d with flag %d", kind, flag)
+	if flags > flagReplace|flagObserver {
+		return nil, fmt.Errorf("request of kind %d with flags %d", kind, flags)
 	}
+	m.Observer = flags&flagObserver != 0
 	switch kind {
 	case kindView:
 		return View{}, nil
 	case kindJoin:
-		return Join{m, flag == 1}, nil
+		return Join{m, flags&flagReplace != 0}, nil
 	case kindProgress:
 		return Progress{}, nil
 	}

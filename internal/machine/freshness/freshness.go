@@ -140,8 +140,7 @@ func (r *round) take(from protocol.Rank, a *Answer) {
 
 // quorum reports whether the members that have answered could decide the next view.
 func (r *round) quorum() bool {
-	n := r.view.Members.Len()
-	return 2*len(r.answered) > n || 2*len(r.answered) == n && r.answered[r.view.Members.At(0).Rank]
+	return r.view.CanDecideWithout(func(m *membership.Member) bool { return !r.answered[m.Rank] })
 }
 
 // Waits reports whether a round waits for the program.

@@ -18,7 +18,8 @@ type Config struct {
 	Self membership.Member
 	// Seeds are the addresses to begin with.
 	Seeds []string
-	// Expect is how many processes begin a group together. If zero, the process only joins.
+	// Expect is how many processes begin a group together. If zero, the process only joins. An
+	// observer begins none: it joins when the others have.
 	Expect int
 	// Starts is how many processes have had the nonce of Self; see [founding.Config].
 	Starts uint64
@@ -268,7 +269,7 @@ func (m *Machine) stand() {
 		m.search.hold(nil, m.self.Nonce)
 	}
 	m.place = nil
-	if m.config.Expect > 0 {
+	if m.config.Expect > 0 && !m.self.Observer {
 		m.newFounder()
 	} else {
 		m.joiner.begin(m.now, m.targets(), 0)

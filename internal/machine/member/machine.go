@@ -271,6 +271,13 @@ func (m *Machine) Learn(now protocol.Time, d membership.Decisions) error {
 	return m.views.Learn(now, d)
 }
 
+// SetObserver asks for a view in which this member is an observer, or a voter; see
+// [membership.Machine.SetObserver].
+func (m *Machine) SetObserver(now protocol.Time, observer bool) error {
+	m.enter(now)
+	return m.views.SetObserver(now, observer)
+}
+
 // SetMeta asks for a view in which this member has another meta; see
 // [membership.Machine.SetMeta].
 func (m *Machine) SetMeta(now protocol.Time, meta string) error {

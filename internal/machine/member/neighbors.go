@@ -34,9 +34,11 @@ func (m *Machine) preconnect(v *membership.View, self int) {
 		m.views.Up(m.now, next.Rank)
 	}
 	var leaders []membership.Member
-	if size := v.Members.Len(); size <= membership.DefaultFlatThreshold {
-		for i := range min(2, size) {
-			leaders = append(leaders, *v.Members.At(i))
+	if v.Members.Len() <= membership.DefaultFlatThreshold {
+		for _, peer := range v.Members.All() {
+			if !peer.Observer && len(leaders) < 2 {
+				leaders = append(leaders, *peer)
+			}
 		}
 	}
 	for _, leader := range leaders {

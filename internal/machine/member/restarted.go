@@ -88,7 +88,11 @@ func (s *RestartedVoter) Outcome() (*membership.Answer, error) {
 		if a.Err == nil {
 			s.answer = &a
 		} else if state, _ := s.views.State(); state != membership.Evicted {
-			s.views.Join(s.now, 1, s.config.Candidate, true) // it has taken too long
+			// It has taken too long, or the process cannot be an observer: then its vote counts on.
+			if membership.RefusesObserver(a.Err) {
+				s.config.Candidate.Observer = false
+			}
+			s.views.Join(s.now, 1, s.config.Candidate, true)
 			break
 		}
 	}

@@ -46,6 +46,25 @@ func (c *checker) installed(self Member, v View, digest string) error {
 	return cmp.Or(c.primary(&v), c.processes(&v))
 }
 
+// countsMost is the rule of quorums once more: more than half of the voters, or half of them with
+// the lowest one.
+func countsMost(v *View, s set) bool {
+	in, out, tie := 0, 0, 0
+	for i, m := range v.Members.All() {
+		switch {
+		case m.Observer:
+		case s.has(i):
+			in++
+			if in+out == 1 {
+				tie = 1
+			}
+		default:
+			out++
+		}
+	}
+	return in+tie > out
+}
+
 // processes checks that a member stands for one process: that which has drawn the
 // nonce, and has been admitted by the view that its incarnation names. (By two views,
 // if it did not hear of the first before it was removed.) No identity is in a view
@@ -80,7 +99,7 @@ func (c *checker) primary(v *View) error {
 			stay.add(i)
 		}
 	}
-	if c.isQuorum != nil && !c.isQuorum(&before, stay) || c.isQuorum == nil && !before.majority(stay) {
+	if c.isQuorum != nil && !c.isQuorum(&before, stay) || c.isQuorum == nil && !countsMost(&before, stay) {
 		return fmt.Errorf("two primaries: %v does not go on from a majority of %v", v, &before)
 	}
 	return nil

@@ -112,9 +112,13 @@ func (m *Machine) tryInstall(now protocol.Time) {
 func (m *Machine) pruneRequests(now protocol.Time) {
 	m.candidates = slices.DeleteFunc(m.candidates, func(c candidate) bool {
 		_, taken := m.named(c.Identity) // by this candidate, or the member it has asked finds out
-		return m.view.Members.Len() == MaxSlots || taken || c.Version < m.view.Version
+		return m.view.Members.Len() == MaxSlots || taken || c.Version < m.view.Version ||
+			m.observerRefusal(&c.Member, c.Observer) != nil
 	})
-	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool { return !m.view.Holds(s.rank, s.incarnation) })
+	m.leavers = slices.DeleteFunc(m.leavers, func(s suspect) bool {
+		i, _ := m.view.index(s.rank)
+		return !m.view.Holds(s.rank, s.incarnation) || m.electorate.last(i)
+	})
 	m.pruneMetas()
 	m.pruneRaise()
 	m.window = window{}

@@ -105,6 +105,9 @@ func (c *Config) check() error {
 		return fmt.Errorf("%w: rank %d (%q, incarnation %d) is not in its own view", ErrView, c.Self.Rank, c.Self.Identity,
 			c.Self.Incarnation)
 	}
+	if c.NoQuorum && c.View.Members.observers() > 0 {
+		return ErrObserverQuorum
+	}
 	if c.Log == nil {
 		return errors.New("membership: no Log given: a member without messages needs one that does nothing")
 	}

@@ -3,8 +3,9 @@
 // propose another view.
 //
 // The next view is decided by single-decree Paxos, one instance per view number
-// (Lamport 1998, The Part-Time Parliament). Every member is an acceptor, and the
-// lowest rank that is not suspected is the proposer, called the coordinator. So two
+// (Lamport 1998, The Part-Time Parliament). Every member is an acceptor, of which the
+// voters count, and the lowest voter that is not suspected is the proposer, called the
+// coordinator. So two
 // coordinators at once, the successor of a dead coordinator, and lost or late frames
 // do no harm. Around it runs the flush protocol of view synchrony (Birman & Joseph
 // 1987; Chockler, Keidar & Vitenberg 2001): members stop sending and delivering
@@ -29,8 +30,8 @@
 // # Guarantees
 //
 //   - Agreement: no two members install different views of one number, and each
-//     view begins with a majority of the one before (exactly half counts if it
-//     holds the lowest rank), unless [Config.NoQuorum] is set.
+//     view begins with a majority of the voters of the one before (exactly half
+//     counts if it holds the lowest voter), unless [Config.NoQuorum] is set.
 //   - Same-view delivery (view synchrony): all members that install two views in a
 //     row have delivered the same messages in the first, if the [Log] keeps its
 //     contract.
@@ -65,6 +66,7 @@
 //   - acceptor.go: the state of a member about the next view, and its invariants.
 //   - proposer.go, prepare.go, propose.go, commit.go, commitcast.go: a change, in
 //     order; assign.go: the rank that a joiner gets.
+//   - voters.go: which members count, and how their roles change.
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
 //     coordinator learns of them; relay.go: how many reports become few.
 //   - doubt.go: how a member that is cut off learns it before the others

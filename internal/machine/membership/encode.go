@@ -59,6 +59,16 @@ func appendBool(dst []byte, b bool) []byte {
 	return wire.AppendUint8(dst, 0)
 }
 
+// The flags of a member, and of the attributes that it wants.
+const (
+	memberSynced   = 1
+	memberObserver = 2 // from ObserverVersion on
+)
+
+func appendRole(dst []byte, synced, observer bool) []byte {
+	return wire.AppendUint8(dst, flag(synced, memberSynced)|flag(observer, memberObserver))
+}
+
 func appendBallots(dst []byte, ballots ...Ballot) []byte {
 	for _, b := range ballots {
 		dst = wire.AppendUint32(wire.AppendUint32(dst, b.Round), uint32(b.Rank))
@@ -72,7 +82,7 @@ func appendMember(dst []byte, m *Member) []byte {
 	for _, text := range []string{m.Identity, m.Address, m.Domain, m.Meta} {
 		dst = wire.AppendBytes(dst, []byte(text))
 	}
-	return wire.AppendUint16(appendBool(dst, m.Synced), m.Version)
+	return wire.AppendUint16(appendRole(dst, m.Synced, m.Observer), m.Version)
 }
 
 func appendMembers(dst []byte, members []Member) []byte {
@@ -169,6 +179,14 @@ func (d *decoder) bool() bool {
 	return b == 1
 }
 
+func (d *decoder) role() (synced, observer bool) {
+	b := d.Uint8()
+	if b > memberSynced|memberObserver || b >= memberObserver && wire.Newest() < ObserverVersion {
+		d.refuse("a member with flags %#x", b)
+	}
+	return b&memberSynced != 0, b&memberObserver != 0
+}
+
 // rank reads a rank; a candidate has NoRank.
 func (d *decoder) rank() protocol.Rank {
 	r := d.Uint32()
@@ -220,7 +238,8 @@ func (d *decoder) meta() string {
 func (d *decoder) member() Member {
 	m := Member{Rank: d.rank(), Incarnation: d.Uint64(), Nonce: d.Uint64()}
 	m.Identity, m.Address, m.Domain, m.Meta = d.text(), d.text(), d.text(), d.meta()
-	m.Synced, m.Version = d.bool(), d.Uint16()
+	m.Synced, m.Observer = d.role()
+	m.Version = d.Uint16()
 	return m
 }
 

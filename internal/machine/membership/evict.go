@@ -40,10 +40,7 @@ func (m *Machine) Evict(now protocol.Time, r protocol.Rank, incarnation uint64, 
 		rest := m.survivors(m.unreachable())
 		rest.remove(i)
 		if !m.isMajority(rest) {
-			return &QuorumError{
-				View: m.view.Number, Reachable: rest.count(), Members: m.view.Members.Len(),
-				Needed: m.needed(rest),
-			}
+			return m.quorumError(m.electorate.among(rest), m.needed(rest))
 		}
 	}
 	s := &m.suspicions

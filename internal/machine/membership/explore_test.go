@@ -22,6 +22,8 @@ import (
 // bounds say how much may happen in one run.
 type bounds struct {
 	members                                  int
+	observers                                []protocol.Rank
+	roles                                    int  // how often members ask for another role
 	tree                                     bool // not flat
 	pings                                    bool // attempts are abandoned before anything is sent again
 	crashes, suspicions, sends, ticks, joins int
@@ -80,6 +82,9 @@ func explore(b bounds, configure func(*Config)) *explorer {
 	}
 	w := &world{left: b, checker: newChecker()}
 	v := firstView(b.members)
+	if len(b.observers)+b.roles > 0 {
+		v = withObservers(v, b.observers...)
+	}
 	w.checker.views[1] = v
 	for _, self := range v.Members.All() {
 		l := newTestLog(*self, v)
@@ -125,7 +130,7 @@ func (w *world) key() uint64 {
 		k += p.key * 0xbf58476d1ce4e5b9
 	}
 	l := &w.left
-	return k ^ uint64(l.crashes+7*(l.suspicions+7*(l.sends+7*(l.ticks+7*l.joins))))*0x94d049bb133111eb
+	return k ^ uint64(l.crashes+7*(l.suspicions+7*(l.sends+7*(l.ticks+7*(l.joins+7*l.roles)))))*0x94d049bb133111eb
 }
 
 // visit goes into a world and all that follow from it.
@@ -193,6 +198,9 @@ func (w *world) steps() []step {
 		if w.left.ticks > 0 && c.m.Deadline() < 1<<50 {
 			steps = append(steps, step{what: "tick", who: i})
 		}
+		if w.left.roles > 0 {
+			steps = append(steps, step{what: "role", who: i})
+		}
 		if w.left.joins > 0 {
 			steps = append(steps, step{what: "join", who: i})
 		}
@@ -228,9 +236,15 @@ func (e *explorer) take(w *world, s step) (*world, error) {
 		next.left.ticks--
 		c.now = max(c.now, c.m.Deadline())
 		c.log.fetch()
+	case "role":
+		next.left.roles--
+		_ = c.m.SetObserver(c.now, !c.m.wanted.observer) // or it is the last voter
 	case "join":
 		next.left.joins--
-		c.m.Join(c.now, 1, Member{Identity: "joiner", Nonce: 2}, false)
+		c.m.Join(c.now, 1, Member{
+			Identity: "joiner", Nonce: 2, Version: c.m.view.Version,
+			Observer: c.m.view.Members.observers() > 0,
+		}, false)
 	case "suspect":
 		next.left.suspicions--
 		peer := w.members[s.x].self
@@ -300,6 +314,8 @@ func (e *explorer) report(t *testing.T, b bounds) {
 	}
 }
 
+func ranked(ranks ...protocol.Rank) []protocol.Rank { return ranks }
+
 func TestExplore(t *testing.T) {
 	all := []bounds{
 		{members: 3, suspicions: 1},
@@ -312,6 +328,16 @@ func TestExplore(t *testing.T) {
 		{members: 5, tree: true, crashes: 2, suspicions: 3, sends: 1, ticks: 2, states: 20_000, deep: true},
 		{members: 3, pings: true, crashes: 1, suspicions: 2, sends: 1, ticks: 4, states: 20_000, deep: true},
 		{members: 4, tree: true, pings: true, suspicions: 2, sends: 1, ticks: 4, states: 20_000, deep: true},
+		{members: 3, observers: ranked(0), suspicions: 1},
+		{members: 3, observers: ranked(1, 2), crashes: 1, suspicions: 1, sends: 1},
+		{members: 4, observers: ranked(0, 2), crashes: 1, suspicions: 3, sends: 1, ticks: 2, states: 20_000, deep: true},
+		{members: 5, observers: ranked(1, 3), crashes: 2, suspicions: 4, sends: 1, ticks: 2, states: 20_000, deep: true},
+		{
+			members: 5, observers: ranked(0, 4), tree: true, crashes: 2, suspicions: 3, sends: 1, ticks: 2,
+			states: 20_000, deep: true,
+		},
+		{members: 3, observers: ranked(2), suspicions: 2, sends: 1, ticks: 4, roles: 2, joins: 1, states: 20_000, deep: true},
+		{members: 4, observers: ranked(3), suspicions: 2, ticks: 4, roles: 3, states: 20_000, deep: true},
 	}
 	for _, b := range all {
 		switch {

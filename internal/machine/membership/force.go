@@ -35,6 +35,9 @@ func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 		}
 		forced.add(i)
 	}
+	if m.electorate.among(forced) == 0 {
+		return fmt.Errorf("%w: all of them are observers in view %d", ErrForce, m.view.Number)
+	}
 	if !forced.has(m.self) {
 		return fmt.Errorf("%w: rank %d, which is asked, is not one of them", ErrForce, m.config.Self.Rank)
 	}

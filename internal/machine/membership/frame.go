@@ -150,7 +150,7 @@ func (f *frame) append(dst []byte) []byte {
 	case JoinRequest:
 		dst = appendBool(appendMember(dst, &f.candidate.Member), f.candidate.gone)
 	case MetaChange:
-		dst = appendBool(wire.AppendBytes(dst, []byte(f.wanted.meta)), f.wanted.synced)
+		dst = appendRole(wire.AppendBytes(dst, []byte(f.wanted.meta)), f.wanted.synced, f.wanted.observer)
 	case Raise:
 		dst = wire.AppendUint16(dst, f.version)
 	case Prepare:
@@ -191,7 +191,8 @@ func parse(from protocol.Rank, b []byte) (*frame, error) {
 	case JoinRequest:
 		f.candidate = candidate{Member: d.member(), gone: d.bool()}
 	case MetaChange:
-		f.wanted = attributes{d.meta(), d.bool()}
+		f.wanted.meta = d.meta()
+		f.wanted.synced, f.wanted.observer = d.role()
 	case Raise:
 		f.version = d.Uint16()
 	case Prepare:

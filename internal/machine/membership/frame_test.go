@@ -27,7 +27,7 @@ var (
 	anyMember = rapid.Custom(func(t *rapid.T) Member {
 		return Member{
 			anyRank.Draw(t, "rank"), anyName.Draw(t, "identity"), anyName.Draw(t, "address"),
-			anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"),
+			anyName.Draw(t, "domain"), anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"), rapid.Bool().Draw(t, "observer"),
 			rapid.Uint16().Draw(t, "version"), rapid.Uint64().Draw(t, "incarnation"), rapid.Uint64().Draw(t, "nonce"),
 		}
 	})
@@ -84,7 +84,7 @@ func anyFrame(t *rapid.T) *frame {
 	case JoinRequest:
 		f.candidate = candidate{Member: anyMember.Draw(t, "candidate"), gone: rapid.Bool().Draw(t, "gone")}
 	case MetaChange:
-		f.wanted = attributes{anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced")}
+		f.wanted = attributes{anyMeta.Draw(t, "meta"), rapid.Bool().Draw(t, "synced"), rapid.Bool().Draw(t, "observer")}
 	case Raise:
 		f.version = rapid.Uint16().Draw(t, "version")
 	case Prepare:
@@ -270,7 +270,9 @@ func TestMembersThatAreRefused(t *testing.T) {
 		"the longest domain": {Member{Domain: strings.Repeat("d", MaxText)}, same, false},
 		"a longer one too":   {Member{Domain: strings.Repeat("d", MaxText+1)}, same, true},
 		"true":               {Member{}, synced(1), false},
-		"2":                  {Member{}, synced(2), true},
+		"an observer":        {Member{}, synced(2), false},
+		"both":               {Member{}, synced(3), false},
+		"4":                  {Member{}, synced(4), true},
 	} {
 		if err := decode(c.member, c.change); (err != nil) != c.refused {
 			t.Errorf("%s: %v", what, err)

@@ -63,7 +63,7 @@ func goldenFrames() map[string]frame {
 		},
 		"join-request with rank": {kind: JoinRequest, view: 7, incarnation: 9, candidate: candidate{Member: goldenMember(4)}},
 		"meta change zero":       {kind: MetaChange},
-		"meta change":            {kind: MetaChange, view: 7, incarnation: 9, wanted: attributes{"version=3", true}},
+		"meta change":            {kind: MetaChange, view: 7, incarnation: 9, wanted: attributes{"version=3", true, false}},
 		"raise zero":             {kind: Raise},
 		"raise":                  {kind: Raise, view: 7, incarnation: 9, version: 5},
 		"prepare zero":           {kind: Prepare, members: set{}},

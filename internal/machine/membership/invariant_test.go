@@ -21,6 +21,13 @@ func (m *Machine) invariant() error {
 }
 
 func (m *Machine) invariantOfView() error {
+	if e := m.view.electorate(); e.count == 0 || !slices.Equal(e.voters, m.electorate.voters) ||
+		e.count != m.electorate.count || e.lowest != m.electorate.lowest {
+		return fmt.Errorf("%v has %+v, and it knows %+v", &m.view, e, m.electorate)
+	}
+	if i, _ := m.view.index(m.lowest(m.excluded())); !m.electorate.has(i) {
+		return fmt.Errorf("the observer at index %d coordinates", i)
+	}
 	if i, ok := m.view.index(m.config.Self.Rank); !ok || i != m.self {
 		return fmt.Errorf("it is at index %d of its view, not %d", i, m.self)
 	}

@@ -107,6 +107,8 @@ func (m *Machine) refusal(c *Member) error {
 	switch {
 	case c.Version < m.view.Version || c.Version > m.view.Version+1: // a process speaks two neighboring ones
 		return &VersionError{m.view.Version, *c}
+	case m.view.admitted(c) < 0 && m.observerRefusal(c, c.Observer) != nil:
+		return m.observerRefusal(c, c.Observer)
 	case c.Nonce == 0:
 		return fmt.Errorf("%w: candidate %q has no nonce", ErrView, c.Identity)
 	case m.view.Members.Len() == MaxSlots:
@@ -185,6 +187,9 @@ func (m *Machine) handleJoinRequest(now protocol.Time, c candidate) error {
 	}
 	if i, ok := m.named(c.Identity); ok && m.view.Members.At(i).Nonce == c.Nonce {
 		return nil // it is a member
+	}
+	if m.observerRefusal(&c.Member, c.Observer) != nil {
+		return nil // the member that it has asked finds out
 	}
 	c.until = now + m.lease()
 	for i := range m.candidates {

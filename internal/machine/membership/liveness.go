@@ -119,32 +119,33 @@ func (m *Machine) suspectedOr(others ...set) set {
 // survivors returns the members that are not excluded.
 func (m *Machine) survivors(excluded set) set { return excluded.complement(m.view.Members.Len()) }
 
-// lowest returns the lowest rank that is not excluded and does not abstain: the
+// lowest returns the lowest voter that is not excluded and does not abstain: the
 // coordinator, as far as this member knows. If all abstain, none does. There is a
-// coordinator, since no member excludes itself.
+// coordinator, since no voter excludes itself. An observer that excludes all voters has no
+// quorum, and its lowest voter remains the one to ask.
 func (m *Machine) lowest(excluded set) protocol.Rank {
-	first := -1
-	for i := range m.view.Members.Len() {
-		if excluded.has(i) {
+	first := m.electorate.lowest
+	for i := first; i < m.view.Members.Len(); i++ {
+		if excluded.has(i) || !m.electorate.has(i) {
 			continue
 		}
 		if m.coordinates(i) {
 			return m.view.Members.At(i).Rank
 		}
-		if first < 0 {
+		if excluded.has(first) {
 			first = i
 		}
 	}
 	return m.view.Members.At(first).Rank
 }
 
-// nextHeard returns the receiver of reports: the coordinator, or the next rank below this
-// member's that answers. If there is none, the coordinator may answer later. A member that gets no
+// nextHeard returns the receiver of reports: the coordinator, or the next voter before this
+// member that answers. If there is none, the coordinator may answer later. A member that gets no
 // answer does not accuse the coordinator: only the link between the two may be broken. So a member
-// that does not coordinate relays reports, and only to lower ranks: otherwise two members could
+// that does not coordinate relays reports, and only to voters before it: otherwise two members could
 // keep a report alive that its source has withdrawn.
 func (m *Machine) nextHeard(excluded set, coordinator protocol.Rank) protocol.Rank {
-	for i := range m.self {
+	for i := m.electorate.lowest; i < m.view.Members.Len() && m.before(i); i++ {
 		if !excluded.has(i) && m.coordinates(i) && !m.live[unheard].has(i) {
 			return m.view.Members.At(i).Rank
 		}
@@ -152,13 +153,22 @@ func (m *Machine) nextHeard(excluded set, coordinator protocol.Rank) protocol.Ra
 	return coordinator
 }
 
-// coordinates reports whether a member does not abstain. A coordinator that lacks the means to reach
+// before reports whether reports of this member may go to a voter: to one of a lower rank, and an
+// observer, to which none are sent, may tell any. Relays are, and pass on to lower ranks only.
+func (m *Machine) before(voter int) bool {
+	return voter < m.self || !m.electorate.has(m.self) && len(m.relayLevels()) == 0
+}
+
+// coordinates reports whether a member is a voter and does not abstain. A coordinator that lacks the means to reach
 // others, such as file descriptors, reaches some of them at a time and never all at once: its
 // attempts fail, and its pings keep it from being silent. It abstains: it stays a member, and the
 // next rank coordinates. Ballots keep the agreement safe while members do not know yet which of
 // them coordinates.
 func (m *Machine) coordinates(i int) bool {
-	if i == m.self {
+	switch {
+	case !m.electorate.has(i):
+		return false
+	case i == m.self:
 		return !m.abstains
 	}
 	return !m.live[abstaining].has(i)

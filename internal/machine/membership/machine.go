@@ -9,14 +9,15 @@ import (
 
 // Machine is the state of one member. See the package comment for how to drive it.
 type Machine struct {
-	config Config
-	now    protocol.Time // the time of the last call
-	view   View
-	cut    []Position               // where the view began
-	self   int                      // this member's index in the view
-	memo   *memo                    // derived from the view
-	names  map[string]protocol.Rank // by identity; nil: not needed yet
-	done   error                    // why this member has stopped; nil: it has not
+	config     Config
+	now        protocol.Time // the time of the last call
+	view       View
+	cut        []Position               // where the view began
+	self       int                      // this member's index in the view
+	electorate electorate               // who counts in the view
+	memo       *memo                    // derived from the view
+	names      map[string]protocol.Rank // by identity; nil: not needed yet
+	done       error                    // why this member has stopped; nil: it has not
 
 	acceptor   acceptor   // state about the next view
 	proposer   *proposer  // the attempt of this member; nil: none
@@ -110,6 +111,7 @@ func (m *Machine) enter(v *View) {
 	m.view = *v
 	m.observed = observed{doubt: doubt{quiet: m.doubt.quiet}}
 	m.self, _ = v.index(m.config.Self.Rank)
+	m.electorate = v.electorate()
 	if m.names != nil {
 		for gone := range before.Since(v.Members) {
 			delete(m.names, gone.Identity)

@@ -25,9 +25,10 @@ const chunkRanks = 64
 
 // chunk has the members of some successive ranks. Its members never change.
 type chunk struct {
-	first   int    // index of its first member
-	ranks   uint64 // the ranks that have a member
-	members []Member
+	first     int    // index of its first member
+	ranks     uint64 // the ranks that have a member
+	observers uint64 // those of observers
+	members   []Member
 }
 
 // MembersOf returns members of distinct ranks, in any order, as a list.
@@ -49,7 +50,7 @@ func membersOf(members []Member) (l Members, err error) {
 	for begin := 0; begin < len(members); {
 		c, at, end := chunk{first: begin}, members[begin].Rank/chunkRanks, begin
 		for ; end < len(members) && members[end].Rank/chunkRanks == at; end++ {
-			c.ranks |= bit(members[end].Rank)
+			c.mark(&members[end])
 		}
 		c.members = slices.Clone(members[begin:end]) // so that it can be freed separately
 		for len(l.chunks) < int(at) {
@@ -58,6 +59,14 @@ func membersOf(members []Member) (l Members, err error) {
 		l.chunks, begin = append(l.chunks, c), end
 	}
 	return l, nil
+}
+
+// mark adds a member to the sets of ranks.
+func (c *chunk) mark(m *Member) {
+	c.ranks |= bit(m.Rank)
+	if m.Observer {
+		c.observers |= bit(m.Rank)
+	}
 }
 
 // bit is that of a rank in the set of its chunk.
@@ -190,6 +199,7 @@ func (c *chunk) remove(r protocol.Rank) {
 	i := bits.OnesCount64(c.ranks & (bit(r) - 1))
 	c.members = slices.Concat(c.members[:i], c.members[i+1:])
 	c.ranks &^= bit(r)
+	c.observers &^= bit(r)
 }
 
 // insert inserts a member at a rank that has none. The members are copied.
@@ -197,7 +207,7 @@ func (c *chunk) insert(m *Member) {
 	i := bits.OnesCount64(c.ranks & (bit(m.Rank) - 1))
 	members := make([]Member, 0, len(c.members)+1)
 	c.members = append(append(append(members, c.members[:i]...), *m), c.members[i:]...)
-	c.ranks |= bit(m.Rank)
+	c.mark(m)
 }
 
 // equal reports whether two lists have the same members.

@@ -16,12 +16,19 @@ const MaxMeta = 512
 
 // attributes of a member may change while it is one.
 type attributes struct {
-	meta   string
-	synced bool
+	meta     string
+	synced   bool
+	observer bool
 }
 
 // attributes returns those of a member.
-func (m *Member) attributes() attributes { return attributes{m.Meta, m.Synced} }
+func (m *Member) attributes() attributes { return attributes{m.Meta, m.Synced, m.Observer} }
+
+// with returns a member with other attributes.
+func (m Member) with(a attributes) Member {
+	m.Meta, m.Synced, m.Observer = a.meta, a.synced, a.observer
+	return m
+}
 
 // metaRequest is a member's request at the coordinator. The member repeats it; when that
 // ends, the coordinator forgets it.
@@ -57,7 +64,11 @@ func (m *Machine) changesMeta() bool {
 // handleMetaChange adds, replaces or renews the request of a member.
 func (m *Machine) handleMetaChange(now protocol.Time, r protocol.Rank, incarnation uint64, a attributes) {
 	i := slices.IndexFunc(m.metas, func(q metaRequest) bool { return q.rank == r })
-	if m.view.Members.Find(r).attributes() == a { // it is fulfilled, or withdrawn
+	member := m.view.Members.Find(r)
+	if a.observer && m.observerRefusal(member, true) != nil {
+		a.observer = member.Observer // the member learns by the next view that it is the last voter
+	}
+	if member.attributes() == a { // it is fulfilled, or withdrawn
 		if i >= 0 {
 			m.metas = slices.Delete(m.metas, i, i+1)
 		}
@@ -72,25 +83,29 @@ func (m *Machine) handleMetaChange(now protocol.Time, r protocol.Rank, incarnati
 	m.window.note(now)
 }
 
-// pruneMetas forgets the requests that the view has fulfilled, and those of members that
-// are not in it.
+// pruneMetas forgets the requests that the view has fulfilled, those of members that are not
+// in it, and that of the last voter to be an observer.
 func (m *Machine) pruneMetas() {
+	m.wanted.observer = m.wanted.observer && !m.electorate.last(m.self)
 	m.metas = slices.DeleteFunc(m.metas, func(q metaRequest) bool {
-		of := m.view.Members.Find(q.rank)
-		return of == nil || of.Incarnation != q.incarnation || of.attributes() == q.attributes
+		i, ok := m.view.index(q.rank)
+		if !ok || q.observer && m.electorate.last(i) {
+			return true
+		}
+		of := m.view.Members.At(i)
+		return of.Incarnation != q.incarnation || of.attributes() == q.attributes
 	})
 }
 
 // composeMetas adds the requests to a value, of members that it does not remove, as far as
-// there is room in a frame.
-func (m *Machine) composeMetas(v *value, bytes int) {
+// there is room in a frame. Of the voters that stay, one remains a voter.
+func (m *Machine) composeMetas(v *value, voters set, bytes int) {
 	for _, q := range m.metas {
 		i, _ := m.view.index(q.rank)
-		if v.removed.has(i) {
+		if v.removed.has(i) || q.observer && !spare(voters, i) {
 			continue
 		}
-		changed := *m.view.Members.At(i)
-		changed.Meta, changed.Synced = q.meta, q.synced
+		changed := m.view.Members.At(i).with(q.attributes)
 		bytes += len(appendMember(nil, &changed))
 		if bytes > addedBytes {
 			break
@@ -111,8 +126,7 @@ func (v *value) checkChanged(i int, stay Members) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	m.Meta, m.Synced = is.Meta, is.Synced
-	if m != *is {
+	if m.with(is.attributes()) != *is {
 		return fmt.Errorf("%w: view %d changes more of rank %d than its attributes", ErrView, v.number, m.Rank)
 	}
 	return nil

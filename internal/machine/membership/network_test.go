@@ -40,6 +40,7 @@ type network struct {
 	evictions int
 	judged    int  // see checkInvariants
 	disks     bool // processes are restored from what they have saved
+	strict    bool // nobody is forsaken in a view most of whose voters live
 	verbose   bool
 	log       []string
 	failure   error
@@ -113,12 +114,15 @@ func (e *events) pop() event {
 }
 
 func newNetwork(t testing.TB, size int, seed uint64, configure func(*Config)) *network {
+	return newNetworkOf(t, firstView(size), seed, configure)
+}
+
+func newNetworkOf(t testing.TB, v View, seed uint64, configure func(*Config)) *network {
 	n := &network{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), now: 1, checker: newChecker(), config: configure,
 		names:   map[string]*host{},
 		latency: 100 * time.Microsecond, jitter: 100 * time.Microsecond,
 	}
-	v := firstView(size)
 	for _, m := range v.Members.All() {
 		n.start(n.addHost(*m), v)
 	}
@@ -135,6 +139,17 @@ func firstView(size int) View {
 		})
 	}
 	return View{Number: 1, Slots: protocol.Rank(size), Members: MembersOf(members...)}
+}
+
+// withObservers returns a view in which some members are observers.
+func withObservers(v View, observers ...protocol.Rank) View {
+	v.Version = ObserverVersion
+	for _, m := range v.Members.All() {
+		m := *m
+		m.Version, m.Observer = ObserverVersion, slices.Contains(observers, m.Rank)
+		v.Members = v.Members.change(nil, m)
+	}
+	return v
 }
 
 func (n *network) addHost(self Member) *host {
@@ -409,6 +424,9 @@ func (n *network) watchOnce(h *host, m *Machine) {
 		n.look(h)
 	}
 	if n.rejoin && !n.disks && n.forsaken(h) {
+		if v := h.m.view; n.strict && countsMost(&v, n.livingIn(&v)) {
+			n.fail(fmt.Errorf("%s has no quorum in %v, where most voters live", who(h.self), &v))
+		}
 		if h.left {
 			n.kill(h.id) // who wanted to leave does not come back
 		} else {
@@ -422,6 +440,17 @@ func (n *network) watchOnce(h *host, m *Machine) {
 	h.reply = nil
 	n.pump(h)
 	n.watch(h, m)
+}
+
+// livingIn returns the members of a view that live in it.
+func (n *network) livingIn(v *View) set {
+	living := newSet(v.Members.Len())
+	for _, h := range n.hosts {
+		if i := v.identity(h.self.Identity); i >= 0 && h.live() && h.m.view.Number == v.Number {
+			living.add(i)
+		}
+	}
+	return living
 }
 
 // forsaken reports whether a host has had no quorum for long. All whom it knows
@@ -516,7 +545,7 @@ func (n *network) nonce() uint64 {
 func (n *network) join(identity, domain string) *host {
 	h := n.addHost(Member{
 		Rank: protocol.NoRank, Identity: identity, Domain: domain, Address: "at " + identity,
-		Nonce: n.nonce(),
+		Nonce: n.nonce(), Version: n.checker.views[1].Version,
 	})
 	n.requestJoin(h)
 	return h
@@ -527,7 +556,7 @@ func (n *network) join(identity, domain string) *host {
 func (n *network) copyOf(h *host) *host {
 	c := n.addHost(Member{
 		Rank: protocol.NoRank, Identity: h.self.Identity, Address: fmt.Sprint("copy", len(n.hosts)),
-		Nonce: n.nonce(),
+		Nonce: n.nonce(), Version: h.self.Version, Observer: h.self.Observer,
 	})
 	n.logf("%s is started again elsewhere", who(h.self))
 	n.requestJoin(c)
@@ -573,8 +602,11 @@ func (n *network) answer(a Answer) {
 	}
 	if a.Err != nil {
 		n.logf("%s is refused: %v", who(h.self), a.Err)
-		if errors.As(a.Err, new(*InUseError)) {
+		switch {
+		case errors.As(a.Err, new(*InUseError)):
 			h.dead, h.refused = true, true
+		case errors.Is(a.Err, ErrLastVoter):
+			h.self.Observer = false
 		}
 		return
 	}
@@ -622,7 +654,8 @@ func (n *network) agreed() bool {
 		if first == nil {
 			first = &h.m.view
 		}
-		if h.left || h.m.view.Number != first.Number || h.m.acceptor.frozen {
+		stays := h.m.electorate.last(h.m.self) // although it wants to leave
+		if h.left && !stays || h.m.view.Number != first.Number || h.m.acceptor.frozen {
 			return false
 		}
 		count++

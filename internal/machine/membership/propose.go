@@ -24,7 +24,7 @@ func (m *Machine) propose(now protocol.Time, p *ballotState) {
 
 // compose returns the value that this member proposes if it is free to choose: the
 // participants stay, except those that leave or give way to a candidate with their
-// identity, candidates are added, and members get the metas that they want. The number
+// identity, candidates are added, and members get the metas and roles that they want. The number
 // of the view is the incarnation of the candidates.
 func (m *Machine) compose(members set, cut []Position) *value {
 	v := &value{
@@ -35,8 +35,10 @@ func (m *Machine) compose(members set, cut []Position) *value {
 		i, _ := m.view.index(l.rank)
 		v.removed.add(i)
 	}
-	for i := range m.candidates {
-		if holder, ok := m.givesWay(&m.candidates[i]); ok {
+	voters := m.votersWithout(v.removed)
+	candidates := m.candidatesLeaving(voters)
+	for _, c := range candidates {
+		if holder, ok := m.givesWay(c); ok {
 			v.removed.add(holder)
 		}
 	}
@@ -46,7 +48,7 @@ func (m *Machine) compose(members set, cut []Position) *value {
 	}
 	v.version = m.nextVersion(a.occupied)
 	bytes := 0
-	for _, c := range m.candidates {
+	for _, c := range candidates {
 		joiner := c.Member
 		joiner.Incarnation = v.number
 		bytes += len(appendMember(nil, &joiner))
@@ -57,10 +59,10 @@ func (m *Machine) compose(members set, cut []Position) *value {
 			v.added = append(v.added, joiner)
 		}
 	}
-	m.composeMetas(v, bytes)
-	if a.occupied.Len() == 0 { // the last member leaves: a view needs a member
+	m.composeMetas(v, voters, bytes)
+	if a.occupied.observers() == a.occupied.Len() { // the last voter leaves: a view needs one
 		v.removed.remove(m.self)
-		a.occupied = MembersOf(m.config.Self)
+		a.occupied = a.occupied.change(nil, *m.view.Members.At(m.self))
 	}
 	m.composeReasons(v)
 	slices.SortFunc(v.added, byRank)

@@ -35,18 +35,22 @@ func Relays(members int) []int {
 // relayTo returns the first receiver of a report to a member: the next relay that is not
 // excluded, or that member.
 func (m *Machine) relayTo(to protocol.Rank) protocol.Rank {
-	levels := m.config.relays
-	if levels == nil {
-		levels = Relays(m.view.Members.Len())
-	}
 	last, _ := m.view.index(to)
 	excluded := m.excluded()
-	for _, level := range levels {
+	for _, level := range m.relayLevels() {
 		if r := m.self % level; r != m.self && r > last && !excluded.has(r) {
 			return m.view.Members.At(r).Rank
 		}
 	}
 	return to
+}
+
+// relayLevels returns how many relays there are, from the outermost level to the innermost.
+func (m *Machine) relayLevels() []int {
+	if levels := m.config.relays; levels != nil {
+		return levels
+	}
+	return Relays(m.view.Members.Len())
 }
 
 // sendReport sends a report to the next relay, and directly if it is repeated although the
@@ -110,7 +114,7 @@ func (m *Machine) mergedReports(to protocol.Rank) (reports []report) {
 		}
 		reports = append(reports, report{m.config.Self.Rank, told})
 	}
-	if to >= m.config.Self.Rank {
+	if i, _ := m.view.index(to); !m.before(i) {
 		return reports
 	}
 	w := witnesses{left: maxReported}

@@ -93,7 +93,7 @@ func chainedCoordinatorFailures(t *testing.T, way func(*Config)) {
 			n.suspectAll(protocol.Rank(r))
 		}
 		v := n.settle()
-		if v.Coordinator() != protocol.Rank(chain) || v.Has(10) {
+		if v.Leader().Rank != protocol.Rank(chain) || v.Has(10) {
 			t.Fatalf("after %d coordinators: %v", chain, v)
 		}
 	}

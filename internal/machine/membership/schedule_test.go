@@ -2,11 +2,13 @@ package membership
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/pleach-go/pleach/internal/test/testutil"
+	"github.com/pleach-go/pleach/protocol"
 )
 
 // Random schedules: groups of 5 to 40 with crashes, restarts, partitions that
@@ -97,11 +99,17 @@ type schedule struct {
 	healed bool
 	totals totals
 
-	seed     uint64
-	impaired int // how often impair has run
+	seed      uint64
+	observers bool // members are voters and observers, and change
+	impaired  int  // how often impair has run
 }
 
 func newSchedule(t *testing.T, seed uint64) *schedule {
+	return newScheduleOf(t, seed, func(*Config) {})
+}
+
+// newScheduleOf is newSchedule with a change of all configs, to plant a bug.
+func newScheduleOf(t *testing.T, seed uint64, change func(*Config)) *schedule {
 	size := 5 + int(seed%7)
 	if seed%8 == 0 {
 		size = 5 + int(seed/8%36)
@@ -109,17 +117,22 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 	// Along the tree, without one, and sometimes this, sometimes that; with and without relays.
 	flat := []int{-1, DefaultFlatThreshold, 10}[seed/56%3]
 	relays := [][]int{nil, {2}, {5, 2}, {7, 4}}[seed/168%4]
-	n := newNetwork(t, size, seed, func(c *Config) {
+	v, observers := firstView(size), seed%3 == 2
+	if observers {
+		v = drawObservers(v, rand.New(rand.NewPCG(seed, 2)))
+	}
+	n := newNetworkOf(t, v, seed, func(c *Config) {
 		c.JoinTimeout, c.FlatThreshold, c.relays = 3*second, flat, relays
 		if seed%5 == 1 { // silence counts before all heals
 			c.AttemptTimeout, c.AckTimeout = 50*millisecond, 200*millisecond
 		}
+		change(c)
 	})
 	n.rejoin = true
 	n.detect = 10*time.Millisecond + time.Duration(n.rng.Int64N(int64(90*time.Millisecond)))
 	n.drop = []float64{0, 0, 0.02, 0.2}[n.rng.IntN(4)]
 	n.jitter = []time.Duration{100 * time.Microsecond, 5 * time.Millisecond, 80 * time.Millisecond}[n.rng.IntN(3)]
-	s := &schedule{n: n, cuts: map[[2]int]bool{}, side: map[int]int{}, seed: seed}
+	s := &schedule{n: n, cuts: map[[2]int]bool{}, side: map[int]int{}, seed: seed, observers: observers}
 	n.blocked = func(from, to *host) bool {
 		return len(s.side) > 0 && s.side[from.id] != s.side[to.id] || len(s.cuts) > 0 && s.cuts[[2]int{from.id, to.id}]
 	}
@@ -130,6 +143,15 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 		}
 	}
 	return s
+}
+
+// drawObservers makes members of a view observers: few or most, but not all.
+func drawObservers(v View, rng *rand.Rand) View {
+	var ranks []protocol.Rank
+	for _, r := range rng.Perm(v.Members.Len())[:rng.IntN(v.Members.Len())] {
+		ranks = append(ranks, protocol.Rank(r))
+	}
+	return withObservers(v, ranks...)
 }
 
 // disturb lets a member die in the midst of a change, while it sends, or be
@@ -172,6 +194,7 @@ func (s *schedule) run() error {
 	for range 5 + n.rng.IntN(15) {
 		n.run(time.Duration(n.rng.Int64N(int64(120*time.Millisecond))), nil)
 		s.happen()
+		s.changeRole()
 		s.impair()
 		s.talk()
 	}
@@ -208,6 +231,32 @@ func (s *schedule) impair() {
 	}
 }
 
+// changeRole has a member ask to be an observer, or a voter, or a process that is not a member yet
+// come as another.
+func (s *schedule) changeRole() {
+	if !s.observers {
+		return
+	}
+	n, h := s.n, s.any()
+	switch {
+	case n.rng.IntN(12) == 0:
+		n.logf("all observers die")
+		for _, o := range n.hosts {
+			if o.live() && o.m.view.Members.At(o.m.self).Observer {
+				s.crash(o)
+			}
+		}
+	case n.rng.IntN(3) > 0 || h.left:
+	case h.live():
+		h.reply = nil
+		err := h.m.SetObserver(n.now, n.rng.IntN(2) == 0)
+		n.logf("%s changes its role: %v", who(h.self), err)
+		n.pump(h)
+	case h.m == nil:
+		h.self.Observer = !h.self.Observer
+	}
+}
+
 func (s *schedule) any() *host { return s.n.hosts[s.n.rng.IntN(len(s.n.hosts))] }
 
 // happen lets one thing happen.
@@ -240,7 +289,8 @@ func (s *schedule) happen() {
 	case 9:
 		if len(n.hosts) < 60 {
 			for i := range 1 + n.rng.IntN(4) {
-				n.join(fmt.Sprint("new", len(n.hosts)), []string{"", "a", "b"}[i%3])
+				h := n.join(fmt.Sprint("new", len(n.hosts)), []string{"", "a", "b"}[i%3])
+				h.self.Observer = s.observers && n.rng.IntN(2) == 0
 			}
 		}
 	case 10:
@@ -306,7 +356,7 @@ func (s *schedule) alive() bool {
 				living.add(i)
 			}
 		}
-		if v.majority(living) {
+		if countsMost(&v, living) {
 			continue
 		}
 		return false

@@ -77,24 +77,31 @@ func TestSetIsASet(t *testing.T) {
 	})
 }
 
-// Any two quorums have a member in common, and one of two parts of a view is a quorum.
+// Any two quorums have a voter in common, and one of two parts of a view is a quorum.
 func TestQuorumsMeet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 12).Draw(t, "n")
 		v := firstView(n)
+		observers, _ := drawSet(t, n, "observers")
+		voters := observers.complement(n)
+		if voters.count() == 0 {
+			voters.add(0)
+		}
+		v = withObservers(v, v.ranksOf(voters.complement(n))...)
+		e := v.electorate()
 		s, a := drawSet(t, n, "a")
 		o, _ := drawSet(t, n, "b")
-		if v.majority(s) && v.majority(o) && !s.meets(o) {
-			t.Fatalf("%v and %v are quorums of %d", s.each(), o.each(), n)
+		if e.majority(s) && e.majority(o) && !s.common(voters).meets(o) {
+			t.Fatalf("%v and %v are quorums of %v", s.each(), o.each(), voters.each())
 		}
-		if v.majority(s) == v.majority(s.complement(n)) {
-			t.Fatalf("%v of %d is a quorum: %t, and so are the others", s.each(), n, v.majority(s))
+		if e.majority(s) != countsMost(&v, s) || e.majority(s) == e.majority(s.complement(n)) {
+			t.Fatalf("%v of %v is a quorum: %t, and so are the others", s.each(), voters.each(), e.majority(s))
 		}
-		if v.CanDecideWithout(func(m *Member) bool { return !a[int(m.Rank)] }) != v.majority(s) {
+		if v.CanDecideWithout(func(m *Member) bool { return !a[int(m.Rank)] }) != e.majority(s) {
 			t.Fatal("members that are left can decide if they are a quorum")
 		}
-		if s.has(0) && v.majority(s) != (s.count() >= v.Needed()) {
-			t.Fatalf("%v of %d: %d are needed", s.each(), n, v.Needed())
+		if s.has(voters.each()[0]) && e.majority(s) != (e.among(s) >= v.Needed()) {
+			t.Fatalf("%v of %v: %d are needed", s.each(), voters.each(), v.Needed())
 		}
 	})
 }
@@ -186,8 +193,8 @@ func TestDrop(t *testing.T) {
 
 // A view without members has no coordinator. Members can decide if those that are left are a quorum.
 func TestCanDecideWithout(t *testing.T) {
-	if r := (&View{}).Coordinator(); r != protocol.NoRank {
-		t.Errorf("rank %d coordinates nothing", r)
+	if m := (&View{}).Leader(); m != nil {
+		t.Errorf("%v coordinates nothing", m)
 	}
 	v := firstView(5)
 	for gone, can := range []bool{true, true, true, false, false, false} {

@@ -103,6 +103,9 @@ func (c *Config) answerTimeout() protocol.Time {
 func (m *Machine) accused(to protocol.Rank) []suspect {
 	list := m.suspicions.own
 	for _, i := range m.live[silent].each() {
+		if !m.electorate.has(i) {
+			continue
+		}
 		x := suspect{rank: m.view.Members.At(i).Rank, incarnation: m.view.Members.At(i).Incarnation}
 		if at, known := slices.BinarySearchFunc(list, x.rank, compareRank); !known && x.rank < to {
 			list = slices.Insert(slices.Clone(list), at, x)

@@ -46,12 +46,17 @@ var ErrLeft = errors.New("membership: left the group")
 // reachable.
 type QuorumError struct {
 	View                       uint64
-	Reachable, Members, Needed int
+	Reachable, Members, Needed int // of the voters
+	Observers                  int // that the view has besides
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("membership: no quorum: %d of %d members of view %d are reachable, %d are needed", e.Reachable,
-		e.Members, e.View, e.Needed)
+	members := "members"
+	if e.Observers > 0 {
+		members = "voters"
+	}
+	return fmt.Sprintf("membership: no quorum: %d of %d %s of view %d are reachable, %d are needed", e.Reachable,
+		e.Members, members, e.View, e.Needed)
 }
 
 // EvictedError is the error of a member in state [Evicted].
@@ -90,32 +95,36 @@ func (m *Machine) State() (State, error) {
 		return Evicted, m.done
 	}
 	if reachable, needed, ok := m.Quorum(); !ok {
-		return NoQuorum, &QuorumError{
-			View: m.view.Number, Reachable: reachable, Members: m.view.Members.Len(),
-			Needed: needed,
-		}
+		return NoQuorum, m.quorumError(reachable, needed)
 	}
 	return Active, nil
 }
 
-// Quorum returns how many members of the view are reachable, this one included, how
-// many have to be, and whether those that are may decide the next view.
+func (m *Machine) quorumError(reachable, needed int) *QuorumError {
+	return &QuorumError{
+		View: m.view.Number, Reachable: reachable, Members: m.electorate.count, Needed: needed,
+		Observers: m.view.Members.Len() - m.electorate.count,
+	}
+}
+
+// Quorum returns how many voters of the view are reachable, this member included if it is one,
+// how many have to be, and whether those that are may decide the next view.
 func (m *Machine) Quorum() (reachable, needed int, ok bool) {
 	unreachable := m.unreachable()
 	if unreachable == nil { // as usual
-		return m.view.Members.Len(), m.needed(nil), true
+		return m.electorate.count, m.needed(nil), true
 	}
 	survivors := m.survivors(unreachable)
-	return survivors.count(), m.needed(survivors), m.isMajority(survivors)
+	return m.electorate.among(survivors), m.needed(survivors), m.isMajority(survivors)
 }
 
-// needed returns how many members have to be reachable, given those that are; nil: all.
+// needed returns how many voters have to be reachable, given those that are; nil: all.
 func (m *Machine) needed(survivors set) int {
 	switch {
 	case m.config.NoQuorum:
 		return 1
-	case survivors != nil && !survivors.has(0):
-		return m.view.Members.Len()/2 + 1 // half is a quorum only with the lowest rank
+	case survivors != nil && !survivors.has(m.electorate.lowest):
+		return m.electorate.count/2 + 1 // half is a quorum only with the lowest voter
 	}
 	return m.view.Needed()
 }
@@ -145,6 +154,6 @@ func (m *Machine) isMajority(s set) bool {
 	case m.config.NoQuorum:
 		return true
 	default:
-		return m.view.majority(s)
+		return m.electorate.majority(s)
 	}
 }

@@ -59,6 +59,9 @@ func (v *value) apply(before *View, named func(identity string) (int, bool)) (*V
 	if err := v.checkVersion(before, next); err != nil {
 		return nil, err
 	}
+	if err := next.checkVoters(); err != nil {
+		return nil, err
+	}
 	next.Former = v.former(before, next, joined)
 	return next, nil
 }

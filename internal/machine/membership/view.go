@@ -32,6 +32,8 @@ type Member struct {
 	Meta string `json:",omitempty"`
 	// Synced says that the process has the state of the group; see [Machine.SetSynced].
 	Synced bool `json:",omitempty"`
+	// Observer says that the process does not count for a quorum; see voters.go.
+	Observer bool `json:",omitempty"`
 	// Version is the highest protocol version that the process speaks.
 	Version uint16 `json:",omitempty"`
 	// Incarnation is the number of the view that has admitted the process. The group
@@ -97,39 +99,8 @@ func (v *View) Holds(r protocol.Rank, incarnation uint64) bool {
 	return m != nil && m.Incarnation == incarnation
 }
 
-// Coordinator returns the lowest rank, or NoRank if the view is empty.
-func (v *View) Coordinator() protocol.Rank {
-	if v.Members.Len() == 0 {
-		return protocol.NoRank
-	}
-	return v.Members.At(0).Rank
-}
-
 // Holes returns the ranks without a member, in ascending order.
 func (v *View) Holes() []protocol.Rank { return slices.Collect(v.Members.holes(v.Slots)) }
-
-// Needed returns the size of the smallest quorum for the next view, which includes
-// the lowest rank.
-func (v *View) Needed() int { return (v.Members.Len() + 1) / 2 }
-
-// majority reports whether s is a quorum: more than half of the members, or exactly
-// half with the lowest rank. Any two quorums intersect, which is what Paxos requires.
-func (v *View) majority(s set) bool {
-	n := s.count()
-	return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)
-}
-
-// CanDecideWithout reports whether the members can decide the next view without some of
-// them.
-func (v *View) CanDecideWithout(gone func(*Member) bool) bool {
-	rest := newSet(v.Members.Len())
-	for i, m := range v.Members.All() {
-		if !gone(m) {
-			rest.add(i)
-		}
-	}
-	return v.majority(rest)
-}
 
 // Named returns the member with an identity, or nil if there is none.
 func (v *View) Named(identity string) *Member {
@@ -194,6 +165,9 @@ func (v *View) check() error {
 			return fmt.Errorf("%w: identity %q is there twice", ErrView, m.Identity)
 		}
 		identities[m.Identity] = true
+	}
+	if err := v.checkVoters(); err != nil {
+		return err
 	}
 	for _, m := range v.Former.All() {
 		if v.Has(m.Rank) {

@@ -14,9 +14,9 @@
 // learn that it leads no longer numbers nothing.
 //
 // With Safe, members acknowledge to the leader what they have received, and the leader tells
-// them how far a majority of the view has come. Every view that follows is decided by a
-// majority, of which one member has that prefix, so that the view begins behind it: what was
-// delivered anywhere is delivered everywhere.
+// them how far a majority of the view's voters has come. Every view that follows is decided by a
+// majority of them, of which one has that prefix, so that the view begins behind it: what was
+// delivered anywhere is delivered everywhere. The leader is the voter with the lowest rank.
 //
 // # Driving a Machine
 //

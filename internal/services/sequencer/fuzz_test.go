@@ -6,7 +6,7 @@ import "testing"
 func FuzzFrames(f *testing.F) {
 	members := []Member{{0, 1}, {1, 1}}
 	leader := New(Config{Self: members[0], Safe: true, MaxBatch: 100})
-	leader.View(1, members)
+	leader.View(1, members, len(members))
 	_, begin, _ := leader.NextCast()
 	leader.CastDone(1, false)
 	_, _ = leader.Receive(1, 0, begin)
@@ -21,7 +21,7 @@ func FuzzFrames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := New(Config{Self: members[0], Safe: true, MaxBatch: 100})
-		m.View(1, members)
+		m.View(1, members, len(members))
 		_ = m.Accept(1, b)
 		_ = m.Acknowledge(1, b)
 		if mark, ok := DecodeMark(b); ok {

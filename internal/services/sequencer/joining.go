@@ -101,7 +101,7 @@ func NewJoining(order *Machine, knows bool, random func() uint64) *Joining {
 // Knows reports whether this member knows the order.
 func (j *Joining) Knows() bool { return j.knows }
 
-// View tells the view of the group, with its members in order of rank, or none if there is no
+// View tells the view of the group, with its members, those that vote first, or none if there is no
 // quorum.
 func (j *Joining) View(number uint64, members []Member) { j.view, j.members = number, members }
 

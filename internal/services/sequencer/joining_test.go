@@ -15,7 +15,7 @@ var errSilent = errors.New("silent")
 func joiner(rank int, knows bool) *Joining {
 	members := []Member{{0, 2}, {1, 2}, {2, 2}}
 	m := New(Config{Self: members[rank], MaxBatch: 100})
-	m.View(2, members)
+	m.View(2, members, len(members))
 	bits := uint64(0)
 	j := NewJoining(m, knows, func() uint64 { bits += 2; return bits })
 	j.View(2, members)
@@ -301,7 +301,7 @@ func TestNothingIsDeliveredBehindAGap(t *testing.T) {
 	if len(j.Take()) != 0 {
 		t.Error("delivered behind a gap")
 	}
-	leader.order.View(3, leader.members)
+	leader.order.View(3, leader.members, len(leader.members))
 	begin := casts(leader)[0]
 	j.Receive(3, 0, begin)
 	if _, follows, _ := j.order.Place(); follows != 0 {

@@ -15,9 +15,10 @@ var ErrNotLeader = errors.New("ordered: not the leader of that view")
 
 // lead is what the leader of a view keeps. The zero value is that of another member.
 type lead struct {
-	seen    uint64 // number of the last view installed at this process
-	leading uint64 // the view that it leads; 0: none
-	members []Member
+	seen    uint64   // number of the last view installed at this process
+	leading uint64   // the view that it leads; 0: none
+	members []Member // the voters first
+	voters  int
 	begun   bool
 	// accepted says that a member has forwarded something: it knows the order.
 	accepted bool
@@ -26,18 +27,22 @@ type lead struct {
 	queued   int      // bytes of them
 	casting  []batch  // in the broadcast that is on its way
 	acks     map[int]uint64
-	// committed is the number of messages that a majority has, as last sent to the other members.
+	// committed is the number of messages that a majority of the voters has, as last sent to the other members.
 	committed uint64
 }
 
-// View tells the machine of a view, with its members in order of rank.
-func (m *Machine) View(number uint64, members []Member) {
+// View tells the machine of a view, with its members: the voters first, each part in order of
+// rank. The first one leads.
+func (m *Machine) View(number uint64, members []Member, voters int) {
 	if number <= m.seen {
 		return
 	}
 	m.lead = lead{seen: number}
 	if len(members) > 0 && members[0] == m.config.Self {
-		m.lead = lead{seen: number, leading: number, members: slices.Clone(members), acks: make(map[int]uint64)}
+		m.lead = lead{
+			seen: number, leading: number, members: slices.Clone(members), voters: voters,
+			acks: make(map[int]uint64),
+		}
 	}
 }
 
@@ -123,13 +128,14 @@ func (m *Machine) CastDone(view uint64, failed bool) {
 	m.casting = nil
 }
 
-// majority returns how many messages a majority of the view has received.
+// majority returns how many messages a majority of the view's voters has received: they decide the
+// next view.
 func (m *Machine) majority() uint64 {
 	if !m.config.Safe {
 		return 0
 	}
-	counts := make([]uint64, 0, len(m.members))
-	for _, member := range m.members {
+	counts := make([]uint64, 0, m.voters)
+	for _, member := range m.members[:m.voters] {
 		switch {
 		case member != m.config.Self:
 			counts = append(counts, m.acks[member.Rank])

@@ -12,7 +12,7 @@ func TestMemberEntersAtAMark(t *testing.T) {
 	members := []Member{leader, joiner}
 	a := New(Config{Self: leader, MaxBatch: 100})
 	b := New(Config{Self: joiner, MaxBatch: 100})
-	a.View(2, members)
+	a.View(2, members, len(members))
 	if a.AcceptMark(Mark{1, 7}) == nil || b.AcceptMark(Mark{2, 7}) == nil {
 		t.Fatal("a mark of another view, or another leader")
 	}

@@ -195,7 +195,7 @@ func (g *group) stepsOf(p *process, may func(func())) {
 		may(func() { g.receive(p) })
 	}
 	if p.told < p.view {
-		may(func() { p.told = p.view; p.machine.View(p.view, p.members) })
+		may(func() { p.told = p.view; p.machine.View(p.view, p.members, len(p.members)) })
 	}
 	if p.submits > 0 {
 		may(func() {

@@ -17,8 +17,8 @@ func newPair(t *testing.T, safe bool, batch int) (leader, member *Machine) {
 	t.Helper()
 	leader, member = New(Config{Self: both[0], Safe: safe, MaxBatch: batch}),
 		New(Config{Self: both[1], Safe: safe, MaxBatch: batch})
-	leader.View(1, both)
-	member.View(1, both)
+	leader.View(1, both, 2)
+	member.View(1, both, 2)
 	broadcast(t, leader, 1, leader, member)
 	return leader, member
 }
@@ -260,7 +260,7 @@ func TestOnlyAcknowledgmentsCount(t *testing.T) {
 func TestNothingIsAcknowledgedWithoutSafe(t *testing.T) {
 	alone := New(Config{Self: both[0], MaxBatch: 100})
 	idle(t, "no view", alone)
-	alone.View(1, both[:1])
+	alone.View(1, both[:1], 1)
 	broadcast(t, alone, 1, alone)
 	alone.Submit("t", []byte("data"))
 	forward(t, alone, alone)
@@ -284,20 +284,20 @@ func TestViewsComeOnce(t *testing.T) {
 	leader, member := newPair(t, false, 1000)
 	member.Submit("t", []byte("data"))
 	forward(t, member, leader)
-	leader.View(1, both)
-	leader.View(0, nil)
+	leader.View(1, both, 2)
+	leader.View(0, nil, 0)
 	if leader.Queued() == 0 {
 		t.Error("a view that is told again has dropped what was forwarded")
 	}
 	if got := broadcast(t, leader, 1, leader, member); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
-	leader.View(2, both[:1])
+	leader.View(2, both[:1], 1)
 	broadcast(t, leader, 2, leader)
 	if _, kept := leader.last[both[1]]; kept {
 		t.Error("a member that has gone is remembered")
 	}
-	leader.View(3, nil)
+	leader.View(3, nil, 0)
 	idle(t, "no member", leader)
 }
 

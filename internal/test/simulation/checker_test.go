@@ -153,6 +153,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 	if before, ok := p.group.views[v.Number-1]; ok && v.Version < before.Version {
 		c.fail("%v has protocol version %d, after %d", v, v.Version, before.Version)
 	}
+	c.checkRoles(p.group, v)
 }
 
 // delivered checks a message: the receiver and the sender are in its view, and the

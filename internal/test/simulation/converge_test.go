@@ -214,15 +214,18 @@ func (s *Simulation) checkStuck() {
 // part in the group now, or also those whose disks have a vote.
 func (s *Simulation) quorum(g *group, view uint64, disks bool) bool {
 	v, alive, lowest := g.views[view], 0, false
-	for i, m := range v.Members.All() {
+	for _, m := range v.Members.All() {
+		if m.Observer {
+			continue
+		}
 		key := identity{m.Identity, m.Incarnation}
 		there := func(p *process) bool { return p.role != nil && p.group == g && p.key() == key }
 		if disks && s.plan.durable && !g.left[key] || slices.ContainsFunc(s.processes, there) {
 			alive++
-			lowest = lowest || i == 0
+			lowest = lowest || m.Rank == v.Leader().Rank
 		}
 	}
-	return 2*alive > v.Members.Len() || 2*alive == v.Members.Len() && lowest
+	return 2*alive > v.Voters() || 2*alive == v.Voters() && lowest
 }
 
 // describe tells what every process is about.

@@ -35,12 +35,15 @@ func (p *process) boot() {
 		return
 	}
 	c := lifecycle.Config{
-		Self:  membership.Member{Identity: p.identity, Address: p.address, Nonce: l.next, Version: p.version},
+		Self: membership.Member{
+			Identity: p.identity, Address: p.address, Nonce: l.next, Version: p.version,
+			Observer: p.observer,
+		},
 		Seeds: s.seeds(p), Replace: p.replace, Durable: s.plan.durable, Place: place, Former: l.former,
 		NewNonce: s.nonce, Speaks: p.speaks,
 	}
 	if s.plan.begin == founded {
-		c.Expect, c.Starts = s.plan.size, l.starts
+		c.Expect, c.Starts = s.plan.size-s.roles.observers, l.starts
 	}
 	if s.options.Live != nil {
 		s.options.Live(&c)
@@ -142,6 +145,9 @@ func (p *process) failed(err error) {
 		p.close()
 		s.restartAfter(s.between(millisecond, 100*millisecond), p)
 	default:
+		if s.roles.refused(p, err) {
+			return
+		}
 		s.checker.fail("%v fails: %v", p, err)
 	}
 }

@@ -19,6 +19,7 @@ type process struct {
 	host     *host
 	address  string
 	version  uint16 // the highest that it speaks
+	observer bool   // it wants to be one
 	state    state
 	paused   bool
 	held     []func() // what waits for a paused process
@@ -77,6 +78,7 @@ func (s *Simulation) start(identity string, h *host) *process {
 		s.move(h)
 	}
 	p.address, p.version = h.address, max(s.drawVersion(), h.version)
+	p.observer = s.roles.draw(p)
 	p.life.armed = protocol.Never
 	p.detector = p.newDetector()
 	p.program.process = p

@@ -82,7 +82,8 @@ func openReply(request control.Request, b []byte) (r lifecycle.Reply) {
 	r.Body, r.Err = control.Open(b)
 	refusal := new(control.Refusal)
 	refused := errors.As(r.Err, &refusal) && refusal.Status == control.Refused
-	r.Final = refused || errors.As(r.Err, new(*control.InUse)) || errors.As(r.Err, new(*control.Version))
+	r.Final = refused || errors.As(r.Err, new(*control.InUse)) || errors.As(r.Err, new(*control.Version)) ||
+		errors.As(r.Err, new(*control.TooOld))
 	r.Permanent = r.Final
 	return r
 }

@@ -62,6 +62,8 @@ type Options struct {
 	Services bool
 	// Rolling restarts all processes, one at a time: see services_rolling_test.go. It is for Services.
 	Rolling bool
+	// Observers makes some processes observers: see observers_test.go.
+	Observers bool
 	// Upgrade makes processes speak two protocol versions: see upgrade_test.go.
 	Upgrade bool
 }
@@ -80,6 +82,8 @@ type Result struct {
 	Time protocol.Time
 	// Events, Frames, Delivered, Unicasts, Topical, Views, Receipts and Processed count what happened.
 	Events, Frames, Delivered, Unicasts, Topical, Views, Receipts, Processed uint64
+	// Roles counts changes of roles, and Observers those that crashed at once.
+	Roles, Observers uint64
 	// Learned counts decisions taken from processes outside the view, and Removed members that
 	// were told by one that the group has removed them.
 	Learned, Removed uint64
@@ -115,6 +119,7 @@ type Simulation struct {
 	checker    checker
 	timeline   *timeline
 	strange    strangeness
+	roles      roles
 	minority   []*process // side of a cut without a quorum
 	begun      bool       // processes may crash at actions
 	calm       bool       // the trouble is over

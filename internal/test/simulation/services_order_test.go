@@ -79,7 +79,8 @@ func (o *orderPart) reset(e *epoch) {
 // viewed tells the machine of the view.
 func (o *orderPart) viewed() {
 	if o.active() {
-		o.machine.View(o.process.machine.View().Number, o.members())
+		members, voters := o.members()
+		o.machine.View(o.process.machine.View().Number, members, voters)
 	}
 }
 
@@ -87,7 +88,7 @@ func (o *orderPart) viewed() {
 func (o *orderPart) tick() {
 	var members []sequencer.Member
 	if o.active() {
-		members = o.members()
+		members, _ = o.members()
 	}
 	o.joining.View(o.process.machine.View().Number, members)
 	o.joining.Tick(o.process.sim.now)

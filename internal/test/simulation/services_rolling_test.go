@@ -101,7 +101,8 @@ func (p *process) handOver() {
 	}
 	p.step(func() {
 		o := &p.services.order
-		o.joining.View(p.machine.View().Number, o.members())
+		members, _ := o.members()
+		o.joining.View(p.machine.View().Number, members)
 		o.joining.Leave(p.sim.now)
 		o.carryOut()
 	})

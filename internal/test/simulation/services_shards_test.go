@@ -3,9 +3,11 @@ package simulation
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/pleach-go/pleach/internal/machine/unicast"
 	"github.com/pleach-go/pleach/internal/services/handoff"
+	"github.com/pleach-go/pleach/internal/services/sequencer"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -166,7 +168,7 @@ func (h *shardPart) confirm() {
 		})
 	}
 	v, sent := h.process.machine.View(), s.now
-	if leader := v.Members.At(0).Rank; leader != h.process.self.Rank {
+	if leader := v.Leader().Rank; leader != h.process.self.Rank {
 		h.request(int(leader), majorityRequest, encodeView(view), shardPeriod, func(r unicast.Reply) {
 			if errorOf(r) != nil {
 				alone()
@@ -235,14 +237,18 @@ func (h *shardPart) pollNext(view uint64) {
 		end(errRefusedRequest)
 		return
 	}
-	members := h.members()
-	in, left := 1, len(members)-1
-	if 2*in > len(members) {
+	members, count := h.members()
+	voters := members[:count]
+	in, left := 0, count
+	if slices.ContainsFunc(voters, func(m sequencer.Member) bool { return m.Rank == int(h.process.self.Rank) }) {
+		in, left = 1, count-1
+	}
+	if 2*in > len(voters) {
 		end(nil)
 		return
 	}
 	over := false
-	for _, m := range members {
+	for _, m := range voters {
 		if m.Rank == int(h.process.self.Rank) {
 			continue
 		}
@@ -253,7 +259,7 @@ func (h *shardPart) pollNext(view uint64) {
 			}
 			switch {
 			case over:
-			case 2*in > len(members):
+			case 2*in > len(voters):
 				over = true
 				end(nil)
 			case left == 0:

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/internal/machine/unicast"
@@ -195,11 +196,17 @@ func (s *services) requested(r unicast.Request) {
 	})
 }
 
-// members returns the members of the view.
-func (s *services) members() (members []sequencer.Member) {
+// members returns the members of the view, the voters first.
+func (s *services) members() (members []sequencer.Member, voters int) {
 	v := s.process.machine.View()
 	for _, m := range v.Members.All() {
-		members = append(members, sequencer.Member{Rank: int(m.Rank), Incarnation: m.Incarnation})
+		member := sequencer.Member{Rank: int(m.Rank), Incarnation: m.Incarnation}
+		if m.Observer {
+			members = append(members, member)
+		} else {
+			members = slices.Insert(members, voters, member)
+			voters++
+		}
 	}
-	return members
+	return members, voters
 }

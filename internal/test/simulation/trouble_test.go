@@ -16,8 +16,9 @@ func (s *Simulation) begin() {
 	for i := range s.plan.size {
 		s.addHost(i)
 	}
+	s.beginRoles()
 	for i, h := range s.hosts {
-		s.start(fmt.Sprintf("m%d", i), h)
+		s.start(identityOf(i), h)
 	}
 	switch s.plan.begin {
 	case given:
@@ -67,6 +68,8 @@ func (s *Simulation) begin() {
 	}
 }
 
+func identityOf(i int) string { return fmt.Sprintf("m%d", i) }
+
 // give makes the first processes members of a view, and boots the others.
 func (s *Simulation) give(first []*process, nonce func(*process) uint64) {
 	view := membership.View{Number: 1, Slots: protocol.Rank(len(first)), Version: newVersion}
@@ -78,6 +81,10 @@ func (s *Simulation) give(first []*process, nonce func(*process) uint64) {
 		}
 		view.Version = min(view.Version, m.Version)
 		members = append(members, m)
+	}
+	for i, p := range first {
+		p.observer = p.observer && view.Version >= membership.ObserverVersion
+		members[i].Observer = p.observer
 	}
 	view.Members = membership.MembersOf(members...)
 	for i, p := range s.processes {
@@ -208,13 +215,16 @@ func (p *process) leave() {
 	s.record(p, "leaves")
 	p.leaving = true
 	p.do(func() { p.step(func() { p.machine.Leave(s.now) }) })
-	if s.plan.durable {
+	switch {
+	case s.plan.durable:
 		s.after(closeTimeout, func() {
 			p.crash()
 			if s.calm {
 				s.restart(p)
 			}
 		})
+	case s.options.Observers: // the last voter cannot leave
+		s.after(closeTimeout, p.crash)
 	}
 }
 

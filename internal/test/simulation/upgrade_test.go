@@ -3,6 +3,7 @@ package simulation
 import (
 	"math/rand/v2"
 
+	"github.com/pleach-go/pleach/internal/base/wire"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -13,8 +14,8 @@ import (
 
 // The versions of processes. Groups that are not upgraded have the new one, as users run it.
 const (
-	oldVersion = 5
-	newVersion = 6
+	oldVersion = wire.MinVersion
+	newVersion = wire.Version
 )
 
 // drawVersion draws that of a process that starts.
