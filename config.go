@@ -68,7 +68,7 @@ type Config struct {
 	// is in every view, but the others need no acknowledgment of it to continue. So any number of
 	// observers may fail at once, as long as a majority of the voters is alive. Observers join a
 	// group that voters have begun: with Expect, which counts voters only, Join waits for it. The
-	// group needs protocol version 7. If false, this process votes. [Group.SetObserver] changes it.
+	// group needs protocol version 6. If false, this process votes. [Group.SetObserver] changes it.
 	Observer bool
 
 	// State is the state that all members of the group keep, for joiners to get it. All

@@ -51,9 +51,9 @@ const (
 	MaxHeaderKeys  = 32
 )
 
-// HeaderVersion is the first protocol version of a group, 7, in which messages can have a header: see
+// HeaderVersion is the first protocol version of a group, 6, in which messages can have a header: see
 // [View.Version].
-const HeaderVersion = 7
+const HeaderVersion = 6
 
 // HeaderError means that a message was not sent because its [Header] is too large, or has a pair that
 // is not allowed.

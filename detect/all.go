@@ -2,17 +2,16 @@ package detect
 
 import (
 	"errors"
-	"maps"
 	"sync"
 
-	"github.com/pleach-go/pleach/protocol"
+	"github.com/pleach-go/pleach/internal/machine/detection"
 )
 
 // All combines several detectors: a peer is suspected while any of them suspects
 // it. All passes on every suspicion with its cause, and the withdrawal when no
 // detector suspects the peer any more.
 func All(detectors ...Detector) Detector {
-	return &all{detectors: detectors, peers: peerList(nil), suspicions: map[protocol.Rank]map[int]uint64{}}
+	return &all{detectors: detectors, merged: detection.NewMerged(len(detectors))}
 }
 
 type all struct {
@@ -20,9 +19,8 @@ type all struct {
 	watching  sync.Mutex // Held during Watch: all detectors see the views in one order.
 	reporting sync.Mutex // Held during a report: reports must not overtake each other.
 
-	mu         sync.Mutex // Guards the rest. Never held during a call that blocks.
-	peers      Peers
-	suspicions map[protocol.Rank]map[int]uint64 // The incarnation that each detector suspects.
+	mu     sync.Mutex // Guards the rest. Never held during a call that blocks.
+	merged *detection.Merged
 }
 
 // SetMember implements [MemberAware].
@@ -59,22 +57,11 @@ func (a *all) Watch(peers Peers) {
 	defer a.watching.Unlock()
 	// First here: a report about the previous view that is still in progress must
 	// meet the new one.
-	a.keep(peers)
+	a.mu.Lock()
+	a.merged.Watch(watched{peers})
+	a.mu.Unlock()
 	for _, d := range a.detectors {
 		d.Watch(peers)
-	}
-}
-
-func (a *all) keep(peers Peers) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.peers = peers
-	for rank, by := range a.suspicions {
-		p, ok := peers.Find(rank)
-		maps.DeleteFunc(by, func(_ int, incarnation uint64) bool { return !ok || !p.is(incarnation) })
-		if len(by) == 0 {
-			delete(a.suspicions, rank)
-		}
 	}
 }
 
@@ -85,33 +72,12 @@ func (a *all) Close() error { return closeAll(a.detectors) }
 func (a *all) pass(i int, r Report, report func(Report)) {
 	a.reporting.Lock()
 	defer a.reporting.Unlock()
-	if a.record(i, r) {
+	a.mu.Lock()
+	changed := a.merged.Report(i, r.Rank, r.Incarnation, r.Alive)
+	a.mu.Unlock()
+	if changed {
 		report(r)
 	}
-}
-
-// record stores a report, and returns whether it changes the result.
-func (a *all) record(i int, r Report) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p, ok := a.peers.Find(r.Rank)
-	if !ok || !p.is(r.Incarnation) {
-		return false
-	}
-	by := a.suspicions[r.Rank]
-	if !r.Alive {
-		if by == nil {
-			by = map[int]uint64{}
-			a.suspicions[r.Rank] = by
-		}
-		by[i] = r.Incarnation
-		return true
-	}
-	delete(by, i)
-	if len(by) == 0 {
-		delete(a.suspicions, r.Rank)
-	}
-	return len(by) == 0
 }
 
 // closeAll closes detectors concurrently, so that several take no longer than one.

@@ -2,10 +2,13 @@ package detect
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/pleach-go/pleach/internal/machine/detection"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -39,50 +42,45 @@ type ConnectionsConfig struct {
 // member sends is not probed; its death shows with the next message. Make one
 // with [NewConnections].
 type Connections struct {
-	config  ConnectionsConfig
 	tracker *Tracker
 	dial    func(ctx context.Context, address string) error // Replaced by tests.
+	timeout time.Duration
+	timer   *time.Timer // For the machine's deadline.
 	ctx     context.Context
 	cancel  context.CancelFunc
-	slots   chan struct{} // Holds one for each dial in progress.
-
-	probes sync.WaitGroup
-	mu     sync.Mutex // Guards the rest. Taken before the tracker's.
-	peers  Peers
-	since  time.Time               // Of the first Watch.
-	links  map[protocol.Rank]*link // Of the peers that were connected or dialed.
+	probes  sync.WaitGroup
 }
 
 var _ Detector = (*Connections)(nil)
-
-// link is the state of the connections to one peer.
-type link struct {
-	since  time.Time          // Watched since then.
-	up     bool               // It was up once, so the peer has been started.
-	cancel context.CancelFunc // Ends the probe. nil: none is in progress.
-	again  bool               // Another Down came during the probe.
-	news   chan struct{}      // Has one after such a Down.
-}
-
-func newLink(since time.Time) *link { return &link{since: since, news: make(chan struct{}, 1)} }
 
 // NewConnections makes a detector. It must be closed even if it was not started.
 func NewConnections(config ConnectionsConfig) *Connections {
 	setDefault(&config.DialTimeout, 200*time.Millisecond)
 	setDefault(&config.StartTimeout, 30*time.Second)
 	setDefault(&config.MaxDials, 32)
+	if config.Dial == nil {
+		config.Dial = new(net.Dialer).DialContext
+	}
 	c := &Connections{
-		config:  config,
-		tracker: NewTracker(),
-		peers:   peerList(nil),
-		slots:   make(chan struct{}, config.MaxDials),
-		links:   map[protocol.Rank]*link{},
+		tracker: newTracker(detection.Config{
+			DialTimeout:  protocol.Time(config.DialTimeout),
+			StartTimeout: protocol.Time(config.StartTimeout),
+			Listening:    config.Listening, MaxDials: config.MaxDials,
+		}),
+		timeout: config.DialTimeout,
+		// The transport's handshake, not the probe, finds out which process listens.
+		dial: func(ctx context.Context, address string) error {
+			conn, err := config.Dial(ctx, "tcp", address)
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		},
 	}
-	if c.config.Dial == nil {
-		c.config.Dial = new(net.Dialer).DialContext
-	}
-	c.dial = c.dialAndClose
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.tracker.afterStep = c.afterStep
+	c.timer = time.AfterFunc(time.Hour, func() { c.tracker.step(func(protocol.Time) {}) })
+	c.timer.Stop()
 	return c
 }
 
@@ -97,108 +95,62 @@ func setDefault[T int | time.Duration](v *T, otherwise T) {
 func (c *Connections) Start(report func(Report)) error { return c.tracker.Start(report) }
 
 // Watch implements [Detector]. Probes of peers that left the view, or moved, end.
-func (c *Connections) Watch(peers Peers) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for rank, l := range c.links {
-		before, _ := c.peers.Find(rank)
-		if p, ok := peers.Find(rank); !ok || p.Incarnation != 0 && !c.tracker.watches(p) || p.Address != before.Address {
-			l.stop()
-			delete(c.links, rank)
-		}
-	}
-	if c.since.IsZero() {
-		c.since = time.Now()
-	} else {
-		c.noteNew(peers)
-	}
-	c.peers = peers
-	c.tracker.Watch(peers)
-}
-
-// noteNew records since when peers are watched that may not be started yet, if that is
-// later than the first Watch.
-func (c *Connections) noteNew(peers Peers) {
-	for p := range peers.Since(c.peers) {
-		if p.Incarnation == 0 {
-			c.links[p.Rank] = newLink(time.Now())
-		}
-	}
-}
-
-// link returns the state of the connections to a rank's peer, or nil if it is not
-// watched. It makes one if there is none.
-func (c *Connections) link(rank protocol.Rank) *link {
-	l := c.links[rank]
-	if _, ok := c.peers.Find(rank); l == nil && ok {
-		l = newLink(c.since)
-		c.links[rank] = l
-	}
-	return l
-}
+func (c *Connections) Watch(peers Peers) { c.tracker.Watch(peers) }
 
 // Up reports a connection to a peer. It does not block.
-func (c *Connections) Up(rank protocol.Rank, incarnation uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if l := c.link(rank); l != nil {
-		l.up = c.tracker.Met(rank, incarnation) || l.up
-		l.stop()
-	}
-}
+func (c *Connections) Up(rank protocol.Rank, incarnation uint64) { c.tracker.Met(rank, incarnation) }
 
 // Replaced reports that another process answers at the address of a peer: the peer is
 // gone. If that other process is watched already, the news is old. It does not block.
 func (c *Connections) Replaced(rank protocol.Rank, incarnation uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p, _ := c.tracker.Watched(rank)
-	if l := c.link(rank); l != nil && p.is(incarnation) {
-		l.stop()
-		c.tracker.Suspect(p, ErrReplaced, nil)
-	}
+	c.tracker.step(func(protocol.Time) { c.tracker.machine.Replaced(rank, incarnation) })
 }
 
 // Down reports that the connection to a peer broke, or that a dial failed. It does
 // not block.
 func (c *Connections) Down(rank protocol.Rank, cause error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.link(rank)
-	if l == nil || c.ctx.Err() != nil {
-		return
-	}
-	if l.cancel != nil {
-		l.again = true
-		select {
-		case l.news <- struct{}{}:
-		default:
-		}
-		return
-	}
-	p, _ := c.tracker.Watched(rank)
-	if s := c.tracker.Suspicion(p); s != nil && s.Why != ErrSilent || p.Address == "" {
-		return // The process is gone for good, or cannot be probed.
-	}
-	var ctx context.Context
-	ctx, l.cancel = context.WithCancel(c.ctx)
-	c.probes.Go(func() { c.probe(ctx, p, l, cause) })
+	c.tracker.step(func(now protocol.Time) { c.tracker.machine.Down(now, rank, cause) })
 }
 
-// stop ends the probe, if there is one.
-func (l *link) stop() {
-	if l.cancel != nil {
-		l.cancel()
-		l.cancel = nil
+// afterStep begins the probes that are due.
+func (c *Connections) afterStep(now protocol.Time) {
+	m := c.tracker.machine
+	for p, ok := m.Next(now); ok; p, ok = m.Next(now) {
+		c.probes.Go(func() { c.probe(p) })
 	}
-	l.again = false
+	if due := m.Deadline(); due != protocol.Never {
+		c.timer.Reset(time.Duration(due - now))
+	}
+}
+
+// probe dials a peer to find out whether its process still listens.
+func (c *Connections) probe(p detection.Probe) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.timeout)
+	defer cancel()
+	err := c.dial(ctx, p.Address)
+	c.tracker.step(func(now protocol.Time) { c.tracker.machine.Probed(now, p, resultOf(err), err) })
+}
+
+// resultOf returns what the error of a dial shows.
+func resultOf(err error) detection.Result {
+	switch {
+	case err == nil:
+		return detection.Reachable
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return detection.Refused
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM),
+		errors.Is(err, syscall.ENOBUFS), errors.Is(err, syscall.EADDRNOTAVAIL):
+		return detection.Inconclusive // No descriptor, memory or port is left here.
+	default:
+		return detection.Silent
+	}
 }
 
 // Close implements [Detector].
 func (c *Connections) Close() error {
-	c.mu.Lock()
-	c.cancel() // Under the mutex: no probe begins after it.
-	c.mu.Unlock()
+	err := c.tracker.Close() // No probe begins after it.
+	c.timer.Stop()
+	c.cancel()
 	c.probes.Wait()
-	return c.tracker.Close()
+	return err
 }

@@ -19,7 +19,11 @@ import (
 // scripted makes a detector whose dials have the given outcomes, the last one
 // again and again.
 func scripted(outcomes ...func(context.Context) error) *Connections {
-	c := NewConnections(ConnectionsConfig{})
+	return scriptedWith(ConnectionsConfig{}, outcomes...)
+}
+
+func scriptedWith(config ConnectionsConfig, outcomes ...func(context.Context) error) *Connections {
+	c := NewConnections(config)
 	var dials atomic.Int32
 	c.dial = func(ctx context.Context, _ string) error {
 		return outcomes[min(int(dials.Add(1)), len(outcomes))-1](ctx)
@@ -187,8 +191,7 @@ func TestStartTimeout(t *testing.T) {
 // also if it was never connected; one that is only slow to start is not.
 func TestListeningPeerThatRefusesIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := scripted(accepts, accepts, noAnswer, refuses)
-		d.config.Listening = true
+		d := scriptedWith(ConnectionsConfig{Listening: true}, accepts, accepts, noAnswer, refuses)
 		d.Watch(PeerList([]Peer{{Rank: 1, Address: "peer:1"}}))
 		j := started(t, d)
 		for range 3 {

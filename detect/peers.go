@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/machine/detection"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -57,7 +58,22 @@ func (l peerList) Since(before Peers) iter.Seq[Peer] {
 	}
 }
 
-// is reports whether an incarnation is that of the peer, as far as the view knows.
-func (p *Peer) is(incarnation uint64) bool {
-	return p.Incarnation == 0 || p.Incarnation == incarnation
+// watched is peers as the machines see them.
+type watched struct{ peers Peers }
+
+// Find implements [detection.Peers].
+func (w watched) Find(rank protocol.Rank) (detection.Peer, bool) {
+	p, ok := w.peers.Find(rank)
+	return detection.Peer{Rank: p.Rank, Incarnation: p.Incarnation, Address: p.Address, Pause: protocol.Time(p.Pause)}, ok
+}
+
+// Since implements [detection.Peers].
+func (w watched) Since(before detection.Peers) iter.Seq[detection.Peer] {
+	return func(yield func(detection.Peer) bool) {
+		for p := range w.peers.Since(before.(watched).peers) {
+			if peer, _ := w.Find(p.Rank); !yield(peer) {
+				return
+			}
+		}
+	}
 }

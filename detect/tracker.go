@@ -2,7 +2,9 @@ package detect
 
 import (
 	"sync"
+	"time"
 
+	"github.com/pleach-go/pleach/internal/machine/detection"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -15,29 +17,25 @@ import (
 // A detector passes on Start, Watch and Close, and calls Suspect, Trust and Met
 // when it learns something. Make one with [NewTracker].
 type Tracker struct {
-	mu      sync.Mutex
-	peers   Peers
-	states  map[protocol.Rank]*peerState // Of the peers that were met or suspected.
-	changed []protocol.Rank              // Each at most once, see peerState.queued.
-	take    func(Report)                 // nil: not started.
+	begin     time.Time               // time 0 of the machine
+	afterStep func(now protocol.Time) // called under mu after each input, if not nil
+	reporting sync.WaitGroup          // the goroutine that reports
+
+	mu      sync.Mutex // Guards the rest.
+	machine *detection.Machine
+	report  func(Report) // nil: not started.
+	running bool         // The goroutine is there.
 	closed  bool
-	running bool // The goroutine is there.
-	ended   sync.WaitGroup
 }
 
 var _ Detector = (*Tracker)(nil)
 
-// peerState is the state of one peer.
-type peerState struct {
-	peer     Peer
-	cause    *Suspicion // nil: not suspected.
-	reported bool       // The last report was a suspicion.
-	queued   bool       // The rank is in changed.
-}
-
 // NewTracker makes a tracker that watches no peer yet.
-func NewTracker() *Tracker {
-	return &Tracker{peers: peerList(nil), states: map[protocol.Rank]*peerState{}}
+func NewTracker() *Tracker { return newTracker(detection.Config{}) }
+
+func newTracker(c detection.Config) *Tracker {
+	c.Gone, c.Silent, c.Replaced = ErrGone, ErrSilent, ErrReplaced
+	return &Tracker{begin: time.Now(), machine: detection.New(c)}
 }
 
 // Start implements [Detector]. Changes that came before it are reported then.
@@ -47,10 +45,10 @@ func (t *Tracker) Start(report func(Report)) error {
 	switch {
 	case t.closed:
 		return ErrClosed
-	case t.take != nil:
+	case t.report != nil:
 		return ErrStarted
 	}
-	t.take = report
+	t.report = report
 	t.run()
 	return nil
 }
@@ -60,19 +58,34 @@ func (t *Tracker) Close() error {
 	t.mu.Lock()
 	t.closed = true
 	t.mu.Unlock()
-	t.ended.Wait()
+	t.reporting.Wait()
 	return nil
+}
+
+// step passes an input to the machine. After Close it does nothing.
+func (t *Tracker) step(input func(now protocol.Time)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	now := protocol.Time(time.Since(t.begin))
+	input(now)
+	if t.afterStep != nil {
+		t.afterStep(now)
+	}
+	t.run()
 }
 
 // run reports the changes, unless there are none, or it does so already.
 func (t *Tracker) run() {
-	if t.running || t.take == nil || t.closed || len(t.changed) == 0 {
+	if t.running || t.report == nil || !t.machine.Pending() {
 		return
 	}
 	t.running = true
-	t.ended.Go(func() {
+	t.reporting.Go(func() {
 		for r, ok := t.next(); ok; r, ok = t.next() {
-			t.take(r)
+			t.report(r)
 		}
 	})
 }
@@ -81,91 +94,37 @@ func (t *Tracker) run() {
 func (t *Tracker) next() (Report, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.changed) > 0 && !t.closed {
-		s := t.states[t.changed[0]]
-		t.changed = t.changed[1:]
-		if s == nil {
-			continue // No longer watched.
-		}
-		s.queued = false
-		if suspected := s.cause != nil; suspected != s.reported {
-			s.reported = suspected
-			return s.report(), true
-		}
+	o, ok := t.machine.Report()
+	if !ok || t.closed {
+		t.running = false
+		return Report{}, false
 	}
-	t.running = false
-	return Report{}, false
-}
-
-func (s *peerState) report() Report {
-	r := Report{Rank: s.peer.Rank, Incarnation: s.peer.Incarnation, Alive: s.cause == nil}
-	if s.cause != nil {
-		r.Cause = s.cause
+	r := Report{Rank: o.Rank, Incarnation: o.Incarnation, Alive: o.Why == nil}
+	if s := Suspicion(o); !r.Alive {
+		r.Cause = &s
 	}
-	return r
+	return r, true
 }
 
 // Watch implements [Detector]. It keeps the state of a process that stays in the view.
 func (t *Tracker) Watch(peers Peers) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.peers = peers
-	t.changed = nil
-	for rank, s := range t.states {
-		p, ok := t.peers.Find(rank)
-		if !ok || !p.is(s.peer.Incarnation) {
-			delete(t.states, rank)
-			continue
-		}
-		// The incarnation met first stays where the view does not know one.
-		p.Incarnation = s.peer.Incarnation
-		if p.Address != s.peer.Address {
-			s.cause = nil // What was found out about the former address says nothing.
-		}
-		s.peer, s.queued = p, false
-		t.enqueue(s)
-	}
-}
-
-// state returns the state of a rank's peer, or nil if it is not watched. It makes one if
-// there is none.
-func (t *Tracker) state(rank protocol.Rank) *peerState {
-	s := t.states[rank]
-	if s != nil {
-		return s
-	}
-	p, ok := t.peers.Find(rank)
-	if !ok {
-		return nil
-	}
-	s = &peerState{peer: p}
-	t.states[rank] = s
-	return s
+	t.step(func(now protocol.Time) { t.machine.Watch(now, watched{peers}) })
 }
 
 // Watched returns the peer of a rank, with its incarnation if that is known.
 func (t *Tracker) Watched(rank protocol.Rank) (Peer, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.states[rank]; s != nil {
-		return s.peer, true
-	}
-	return t.peers.Find(rank)
-}
-
-// watches reports whether exactly this process is watched.
-func (t *Tracker) watches(p Peer) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.find(p) != nil
+	p, ok := t.machine.Watched(rank)
+	return Peer{p.Rank, p.Incarnation, p.Address, time.Duration(p.Pause)}, ok
 }
 
 // Suspicion returns why a peer is suspected, or nil if it is not.
 func (t *Tracker) Suspicion(p Peer) *Suspicion {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := t.find(p); s != nil {
-		return s.cause
+	if s := Suspicion(t.machine.Opinion(p.Rank, p.Incarnation)); s.Why != nil {
+		return &s
 	}
 	return nil
 }
@@ -173,81 +132,19 @@ func (t *Tracker) Suspicion(p Peer) *Suspicion {
 // Suspect records that a peer may have died. A peer that is suspected already
 // keeps its first cause. See [Suspicion] for why and err.
 func (t *Tracker) Suspect(p Peer, why, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := t.find(p); s != nil {
-		t.suspectState(s, why, err)
-	}
+	t.step(func(protocol.Time) { t.machine.Suspect(p.Rank, p.Incarnation, why, err) })
 }
 
 // Trust withdraws a suspicion.
 func (t *Tracker) Trust(p Peer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := t.find(p); s != nil {
-		s.cause = nil
-		t.enqueue(s)
-	}
-}
-
-// answered withdraws the suspicion that a peer is silent. An answer from its
-// address does not bring back a process that is gone.
-func (t *Tracker) answered(p Peer) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := t.find(p); s != nil && s.cause != nil && s.cause.Why == ErrSilent {
-		s.cause = nil
-		t.enqueue(s)
-	}
+	t.step(func(protocol.Time) { t.machine.Trust(p.Rank, p.Incarnation) })
 }
 
 // Met records that a process has shown itself under a rank. A process with a
 // higher incarnation than the watched one proves that the watched one is gone:
 // only its successor has one. Met reports whether the process is the watched one.
 func (t *Tracker) Met(rank protocol.Rank, incarnation uint64) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s := t.state(rank)
-	if s == nil {
-		return false
-	}
-	if s.peer.Incarnation == 0 {
-		s.peer.Incarnation = incarnation
-	}
-	switch {
-	case incarnation > s.peer.Incarnation:
-		t.suspectState(s, ErrReplaced, nil)
-	case incarnation == s.peer.Incarnation:
-		s.cause = nil
-		t.enqueue(s)
-		return true
-	}
-	return false
-}
-
-// find returns the state of a process, or nil if it is not watched any more: the
-// view may have changed since the detector began to look at it.
-func (t *Tracker) find(p Peer) *peerState {
-	s := t.state(p.Rank)
-	if s == nil || s.peer.Incarnation != p.Incarnation {
-		return nil
-	}
-	return s
-}
-
-func (t *Tracker) suspectState(s *peerState, why, err error) {
-	if s.cause == nil {
-		s.cause = &Suspicion{Rank: s.peer.Rank, Incarnation: s.peer.Incarnation, Why: why, Err: err}
-		t.enqueue(s)
-	}
-}
-
-// enqueue makes run report a state that differs from the last report.
-func (t *Tracker) enqueue(s *peerState) {
-	if s.queued || s.reported == (s.cause != nil) {
-		return
-	}
-	s.queued = true
-	t.changed = append(t.changed, s.peer.Rank)
-	t.run()
+	watched := false
+	t.step(func(protocol.Time) { watched = t.machine.Met(rank, incarnation) })
+	return watched
 }

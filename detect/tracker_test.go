@@ -46,14 +46,12 @@ func trackerStep(rt *rapid.T, tr *Tracker, heard map[protocol.Rank]uint64) {
 	rank := protocol.Rank(rapid.IntRange(0, 3).Draw(rt, "rank"))
 	incarnation := rapid.Uint64Range(0, 3).Draw(rt, "incarnation")
 	switch p := (Peer{Rank: rank, Incarnation: incarnation}); rapid.SampledFrom([]string{
-		"suspect", "suspect", "trust", "answered", "met", "watch", "settle",
+		"suspect", "suspect", "trust", "met", "watch", "settle",
 	}).Draw(rt, "step") {
 	case "suspect":
 		tr.Suspect(p, ErrSilent, nil)
 	case "trust":
 		tr.Trust(p)
-	case "answered":
-		tr.answered(p)
 	case "met":
 		tr.Met(rank, incarnation+1)
 	case "settle":
@@ -82,12 +80,10 @@ func forget(tr *Tracker, heard map[protocol.Rank]uint64) {
 
 // held returns the incarnations that are suspected.
 func held(tr *Tracker) map[protocol.Rank]uint64 {
-	tr.mu.Lock()
-	defer tr.mu.Unlock()
 	held := map[protocol.Rank]uint64{}
-	for rank, s := range tr.states {
-		if s.cause != nil {
-			held[rank] = s.cause.Incarnation
+	for rank := range protocol.Rank(4) {
+		if p, ok := tr.Watched(rank); ok && tr.Suspicion(p) != nil {
+			held[rank] = p.Incarnation
 		}
 	}
 	return held
@@ -124,8 +120,7 @@ func TestNewsBeforeStartIsTold(t *testing.T) {
 	started(t, f).want(t, suspected(2, 5))
 }
 
-// News of one process is not news of another, and an answer does not bring back
-// who is gone.
+// News of one process is not news of another.
 func TestTrackerTellsProcessesApart(t *testing.T) {
 	tr := NewTracker()
 	before, now := Peer{Rank: 1, Incarnation: 5}, Peer{Rank: 1, Incarnation: 6}
@@ -136,7 +131,6 @@ func TestTrackerTellsProcessesApart(t *testing.T) {
 	}
 	tr.Suspect(now, ErrGone, nil)
 	tr.Trust(before)
-	tr.answered(now)
 	if s := tr.Suspicion(now); s == nil {
 		t.Error("trusted again though it is gone")
 	}

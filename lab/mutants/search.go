@@ -15,7 +15,8 @@ var defaultPackages = []string{
 	"internal/machine/founding", "internal/machine/relay", "internal/machine/backbone", "internal/collective/engine",
 	"internal/machine/p2p",
 	"internal/machine/unicast",
-	"internal/machine/heartbeat", "broadcast", "topology", "internal/base/wire", "internal/driver/tcp",
+	"internal/machine/heartbeat", "internal/machine/detection",
+	"broadcast", "topology", "internal/base/wire", "internal/driver/tcp",
 	"internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff",
 }
 

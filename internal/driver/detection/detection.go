@@ -99,7 +99,7 @@ func (d *Detection) Start(v *membership.View, address func(*membership.Member) s
 
 // Watch watches the members of a view at their addresses.
 func (d *Detection) Watch(v *membership.View, address func(*membership.Member) string) {
-	d.detector.Watch(listOf(v, d.self, address))
+	d.detector.Watch(Peers(v, d.self, address))
 }
 
 // Rest watches no member any more.

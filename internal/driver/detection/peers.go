@@ -9,6 +9,8 @@ import (
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/driver/tcp"
+	machine "github.com/pleach-go/pleach/internal/machine/detection"
+	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 	"github.com/pleach-go/pleach/transport"
@@ -29,62 +31,36 @@ func Roster(v *membership.View, address func(*membership.Member) string) transpo
 	}
 }
 
-// distantProbeDelay is how long a member that loses its connection to another waits
-// before it probes it, if other members are closer to that one. It is longer than a
-// view change takes.
-const distantProbeDelay = 50 * time.Millisecond
-
-// list has the members of a view as detectors see them. It copies none: there may be many,
-// and detectors ask about a few.
-type list struct {
-	members membership.Members
-	self    int // index of this member, which is none of its peers
-	address func(*membership.Member) string
+// Peers returns the members of a view but one as detectors see them, at the addresses where they
+// are.
+func Peers(v *membership.View, self protocol.Rank, address func(*membership.Member) string) detect.Peers {
+	return peers{member.NewWatched(v, self, address)}
 }
 
-// listOf returns the members of a view but one.
-func listOf(v *membership.View, self protocol.Rank, address func(*membership.Member) string) *list {
-	i, _ := v.Members.Index(self)
-	return &list{v.Members, i, address}
-}
+// peers are members as detectors see them.
+type peers struct{ watched *member.Watched }
 
 // Find implements [detect.Peers].
-func (p *list) Find(rank protocol.Rank) (detect.Peer, bool) {
-	i, ok := p.members.Index(rank)
-	if !ok || i == p.self {
-		return detect.Peer{}, false
-	}
-	return p.peer(i), true
+func (p peers) Find(rank protocol.Rank) (detect.Peer, bool) {
+	w, ok := p.watched.Find(rank)
+	return detect.Peer{
+		Rank: w.Rank, Incarnation: w.Incarnation, Address: w.Address, Pause: time.Duration(w.Pause),
+	}, ok
 }
 
 // Since implements [detect.Peers].
-func (p *list) Since(before detect.Peers) iter.Seq[detect.Peer] {
-	var known membership.Members
-	if b, ok := before.(*list); ok {
-		known = b.members
+func (p peers) Since(before detect.Peers) iter.Seq[detect.Peer] {
+	var known machine.Peers
+	if b, ok := before.(peers); ok {
+		known = b.watched
 	}
 	return func(yield func(detect.Peer) bool) {
-		for m := range p.members.Since(known) {
-			if i, _ := p.members.Index(m.Rank); i != p.self && known.Find(m.Rank) == nil && !yield(p.peer(i)) {
+		for w := range p.watched.Since(known) {
+			if peer, _ := p.Find(w.Rank); !yield(peer) {
 				return
 			}
 		}
 	}
-}
-
-// peer returns the member with an index as a peer. The coordinator, its successor and the
-// ring neighbors are connected to a member anyway: they probe it at once when the
-// connection breaks, and the others leave it to them at first.
-func (p *list) peer(i int) detect.Peer {
-	m := p.members.At(i)
-	peer := detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: p.address(m)}
-	if distance := max(i-p.self, p.self-i); p.self > 1 && distance > 1 && distance < p.members.Len()-1 {
-		peer.Pause = distantProbeDelay
-	}
-	if m.Nonce == 0 {
-		peer.Incarnation = 0 // which process it is, is known when it connects
-	}
-	return peer
 }
 
 // Watcher passes what the transport finds out about processes to the detector of

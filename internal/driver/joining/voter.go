@@ -99,18 +99,17 @@ func (t *voter) install(v *membership.View) {
 
 // setView updates the members and addresses that the transport and the detector use.
 func (t *voter) setView(v *membership.View) {
-	var watched []detect.Peer
 	where := make(map[protocol.Rank]string, v.Members.Len())
 	t.addresses = t.where(v)
 	for _, m := range v.Members.All() {
 		if m.Rank != t.place.Self.Rank {
 			where[m.Rank] = t.entry.address(m)
-			watched = append(watched, detect.Peer{Rank: m.Rank, Incarnation: m.Incarnation, Address: where[m.Rank]})
 		}
 	}
-	t.transport.SetView(detection.Roster(v, func(m *membership.Member) string { return cmp.Or(where[m.Rank], m.Address) }))
+	address := func(m *membership.Member) string { return cmp.Or(where[m.Rank], m.Address) }
+	t.transport.SetView(detection.Roster(v, address))
 	t.view.Store(v)
-	t.detector.Watch(detect.PeerList(watched))
+	t.detector.Watch(detection.Peers(v, t.place.Self.Rank, address))
 }
 
 // report passes a detector's report on.

@@ -45,7 +45,7 @@ func (m *Machine) look() {
 	}
 	m.askDelegates(m.zone.Others, siblingTimeout)
 	if m.lead() || m.lonely() {
-		m.round.first = true
+		m.round.all, m.round.first = true, true
 		e.pause = min(2*e.pause, maxPause)
 		m.askZones(m.otherZones())
 	}
@@ -67,7 +67,7 @@ func (m *Machine) foundToEnter(f *Found) {
 	}
 	switch {
 	case m.round.open > 0:
-	case m.lead() && (m.round.first || m.lonely()):
+	case m.lead() && m.round.all && (m.round.first || m.lonely()):
 		m.act(creating, Create{m.entry.same})
 	default:
 		m.entry.due = m.now + m.entry.pause

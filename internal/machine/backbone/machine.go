@@ -85,6 +85,7 @@ const (
 type round struct {
 	number uint64
 	open   int  // questions without an answer
+	all    bool // zones are asked for a backbone to enter
 	first  bool // no zone before this one, in the order of names, is reachable, and none announces a delegate
 
 	smaller string // the address of a member of a smaller backbone; "": none was found

@@ -285,6 +285,24 @@ func TestLeadLeavesForLargerBackbone(t *testing.T) {
 	d.expect("there", fmt.Sprintf("Join {Seeds:[c0:1 c1:1 c2:1] SameAddress:true Timeout:%d}", joinTimeout))
 }
 
+// A lead whose larger backbone does not answer for five seconds looks for others before it creates
+// one.
+func TestLargerBackboneThatIsGone(t *testing.T) {
+	d := drive(t, 0, "c")
+	d.enter(view("bb"))
+	d.pass(searchInterval)
+	d.found(Found{Zone: "c", View: view("ccc"), Asked: []string{"c0:1"}})
+	d.m.Left(d.now)
+	d.settle()
+	d.actions = nil
+	d.pass(askTimeout + 1)
+	d.found(Found{Asked: []string{"c0:1"}})
+	d.pass(minPause)
+	d.expect("no answer", noDelegates, "AskZone c[]")
+	d.nothing("c")
+	d.expect("nor elsewhere", create)
+}
+
 // Zones that are not asked, or answer nothing that can be entered, keep nobody from staying. A
 // smaller backbone is entered in the third round in a row.
 func TestLeadStays(t *testing.T) {

@@ -60,6 +60,7 @@ var rules = []rule{
 		may: []string{"protocol", "topology", "broadcast", "internal/base/wire"},
 	},
 	{pkg: "internal/machine/heartbeat", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/machine/detection", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/machine/founding", pure: true, may: []string{"protocol", "internal/base/wire"}},
 	{pkg: "internal/base/access"},
 	{pkg: "internal/machine/control", may: []string{
@@ -85,7 +86,7 @@ var rules = []rule{
 	}},
 	{pkg: "internal/machine/member", pure: true, may: []string{
 		"protocol", "internal/machine/stream",
-		"internal/machine/membership", "internal/machine/heartbeat", "internal/machine/p2p",
+		"internal/machine/membership", "internal/machine/heartbeat", "internal/machine/p2p", "internal/machine/detection",
 	}},
 
 	// Drivers, and what they stand on.
@@ -100,7 +101,7 @@ var rules = []rule{
 		"detect",
 	}},
 	{pkg: "internal/base/wire", may: []string{"protocol"}},
-	{pkg: "detect", may: []string{"protocol"}},
+	{pkg: "detect", may: []string{"protocol", "internal/machine/detection"}},
 	{pkg: "bootstrap", may: []string{"protocol"}},
 	{pkg: "transport", may: []string{"protocol"}},
 	{pkg: "transport/mem", may: []string{"protocol", "transport"}},
@@ -225,8 +226,8 @@ var rules = []rule{
 		may: []string{
 			"internal/test/testutil", "protocol", "internal/machine/control", "internal/machine/founding",
 			"internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream",
-			"internal/machine/heartbeat", "internal/machine/p2p", "internal/machine/unicast", "internal/base/wire",
-			"internal/services/sequencer", "internal/services/session", "internal/services/leases",
+			"internal/machine/heartbeat", "internal/machine/detection", "internal/machine/p2p", "internal/machine/unicast",
+			"internal/base/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases",
 			"internal/services/handoff",
 		},
 	},
@@ -247,7 +248,7 @@ var rules = []rule{
 	}},
 	{pkg: "internal/driver/detection", may: []string{
 		"protocol", "detect", "transport", "internal/driver/tcp",
-		"internal/machine/membership",
+		"internal/machine/membership", "internal/machine/member", "internal/machine/detection",
 	}},
 	{pkg: "internal/driver/joining", may: []string{
 		"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/lifecycle", "internal/machine/control",

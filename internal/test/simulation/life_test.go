@@ -77,7 +77,7 @@ func (p *process) live() {
 	if l.seat != nil { // a process may have moved
 		v := l.seat.View()
 		p.setPeers(&v)
-		p.detector.move(&v)
+		p.detector.watch(&v)
 	}
 	if due := l.machine.Deadline(); due < l.armed {
 		l.armed = due

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"github.com/pleach-go/pleach/internal/machine/detection"
 	"github.com/pleach-go/pleach/internal/machine/membership"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -197,7 +198,7 @@ func (p *process) connected(l *link, c *conn, to *membership.Member) {
 		s.shut(c, 0)
 		l.dialing, l.waiting, l.bytes = false, nil, 0
 		p.backOff(l)
-		p.detector.replaced(l.rank)
+		p.detector.step(func(m *detection.Machine) { m.Replaced(l.rank, l.member.Incarnation) })
 		p.step(func() { p.role.Down(s.now, l.rank) })
 	case !c.ends[0].closed:
 		p.attach(l, c, 0, to.Incarnation)
@@ -220,7 +221,7 @@ func (p *process) attach(l *link, c *conn, i int, incarnation uint64) {
 		s.transmit(c, i, frame)
 	}
 	l.waiting, l.bytes = nil, 0
-	p.detector.up(l.rank, incarnation)
+	p.detector.step(func(m *detection.Machine) { m.Met(l.rank, incarnation) })
 	p.step(func() { p.role.Up(s.now, l.rank) })
 }
 
@@ -251,7 +252,7 @@ func (p *process) down(l *link, full bool) {
 	if p.role == nil || p.link(l.rank) != l {
 		return // it is something else meanwhile
 	}
-	p.detector.down(l.rank)
+	p.detector.step(func(m *detection.Machine) { m.Down(p.sim.now, l.rank, nil) })
 	p.step(func() { p.role.Down(p.sim.now, l.rank) })
 	if full {
 		p.step(func() { p.role.Writable(p.sim.now, l.rank) })

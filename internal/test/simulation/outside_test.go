@@ -101,7 +101,7 @@ func (p *process) actOutside(action lifecycle.Action) {
 	case lifecycle.Move:
 		v := p.machine.View()
 		p.setPeers(&v)
-		p.detector.move(&v)
+		p.detector.watch(&v)
 	case lifecycle.Ended:
 		err := p.outside.removed
 		if evicted := new(membership.EvictedError); errors.As(err, &evicted) {
@@ -128,7 +128,7 @@ func (p *process) evicted(err error) {
 		return
 	}
 	p.outside.removed = err
-	p.detector.peers = nil
+	p.detector = p.newDetector()
 	for _, l := range p.links {
 		l.address, l.dialing = "", false // no member is dialed any more
 	}

@@ -34,7 +34,7 @@ type process struct {
 	machine    *member.Machine // nil: it is no member yet
 	armed      protocol.Time   // what its timer is set to
 	links      []*link         // by rank
-	detector   detector
+	detector   *detector
 	outside    outside
 	program    program
 	unicast    sender
@@ -80,7 +80,7 @@ func (s *Simulation) start(identity string, h *host) *process {
 	p.address, p.version = h.address, max(s.drawVersion(), h.version)
 	p.observer = s.roles.draw(p)
 	p.life.armed = protocol.Never
-	p.detector.process = p
+	p.detector = p.newDetector()
 	p.program.process = p
 	s.processes = append(s.processes, p)
 	h.process = p
@@ -407,7 +407,7 @@ func (p *process) rest() {
 		l.dialing = false
 	}
 	p.roles++
-	p.links, p.role, p.life.seat, p.armed, p.detector.peers = nil, nil, nil, protocol.Never, nil
+	p.links, p.role, p.life.seat, p.armed, p.detector = nil, nil, nil, protocol.Never, p.newDetector()
 }
 
 // hangUp ends what a process has of each connection.
