@@ -54,6 +54,9 @@ func (d *detector) step(input func(*detection.Machine)) {
 	input(m)
 	for probe, ok := m.Next(s.now); ok; probe, ok = m.Next(s.now) {
 		result, took := s.probe(p.host, probe.Address)
+		if s.options.Dialed != nil {
+			result = s.options.Dialed(result)
+		}
 		s.after(took, func() {
 			p.do(func() { d.step(func(m *detection.Machine) { m.Probed(s.now, probe, result, nil) }) })
 		})
@@ -78,7 +81,8 @@ func (d *detector) report(i int, m *detection.Machine) {
 	p := d.process
 	for o, ok := m.Report(); ok && p.detector == d; o, ok = m.Report() {
 		r := member.Report{Rank: o.Rank, Incarnation: o.Incarnation, Alive: o.Why == nil, Silent: o.Why == errSilent}
-		if d.merged.Report(i, r.Rank, r.Incarnation, r.Alive) {
+		pass := p.sim.options.Report == nil || p.sim.options.Report(&r)
+		if pass && d.merged.Report(i, r.Rank, r.Incarnation, r.Alive) {
 			p.step(func() { p.role.Report(p.sim.now, r) })
 		}
 	}

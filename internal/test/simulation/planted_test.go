@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/detection"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/internal/machine/membership"
@@ -97,6 +98,19 @@ func TestFindsWindowLargerThanWhatIsKept(t *testing.T) {
 			c.Stream.KeepBytes /= 16
 		}
 	}})
+}
+
+// Bugs in what a detector reports, and in what it takes the results of probes for.
+func TestFindsBugsOfDetectors(t *testing.T) {
+	for name, report := range map[string]func(r *member.Report) bool{
+		"nobody is suspected":                   func(r *member.Report) bool { return r.Alive },
+		"a suspicion is never withdrawn":        func(r *member.Report) bool { return !r.Alive },
+		"a suspicion is about the next process": func(r *member.Report) bool { r.Incarnation++; return true },
+	} {
+		t.Run(name, func(t *testing.T) { find(t, Options{Report: report}) })
+	}
+	// No seed below 873 finds it.
+	findFrom(t, 850, Options{Dialed: func(detection.Result) detection.Result { return detection.Refused }})
 }
 
 // Bugs in how joiners get the state of the group.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/pleach-go/pleach/internal/machine/control"
+	"github.com/pleach-go/pleach/internal/machine/detection"
 	"github.com/pleach-go/pleach/internal/machine/lifecycle"
 	"github.com/pleach-go/pleach/internal/machine/member"
 	"github.com/pleach-go/pleach/internal/machine/membership"
@@ -32,6 +33,10 @@ type Options struct {
 	// reply to a request when it arrives: tests plant bugs there.
 	Live  func(*lifecycle.Config)
 	Reply func(control.Request, *lifecycle.Reply)
+	// Report, if not nil, sees every report of a detector, and says whether to pass it on, and Dialed
+	// every result of a probe: tests plant bugs there.
+	Report func(*member.Report) bool
+	Dialed func(detection.Result) detection.Result
 	// Contact, if not nil, changes how members communicate outside their views: tests plant bugs
 	// there.
 	Contact func(c contact, self membership.Member) contact
