@@ -249,7 +249,7 @@ func ExampleRaiseVersion() {
 	default:
 		fmt.Println("the group has protocol version", view.Version)
 	}
-	// Output: the group has protocol version 7
+	// Output: the group has protocol version 6
 }
 
 // Status is a snapshot for a health check.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/internal/base/header"
@@ -51,9 +52,9 @@ const (
 	MaxHeaderKeys  = 32
 )
 
-// HeaderVersion is the first protocol version of a group, 7, in which messages can have a header: see
+// HeaderVersion is the first protocol version of a group, 6, in which messages can have a header: see
 // [View.Version].
-const HeaderVersion = 7
+const HeaderVersion = 6
 
 // HeaderError means that a message was not sent because its [Header] is too large, or has a pair that
 // is not allowed.
@@ -97,6 +98,10 @@ func headerErrorOf(err error) error {
 // The context of a handler has no header, so that none is passed on unseen: a handler passes it on
 // by WithHeader(ctx, r.Header).
 func WithHeader(ctx context.Context, h Header) context.Context { return header.With(ctx, h) }
+
+// HeaderOf returns the header that [WithHeader] has given to a context, for code between the program
+// and the group. It is nil if there is none.
+func HeaderOf(ctx context.Context) Header { return maps.Clone(header.Pairs(ctx)) }
 
 // headerOf returns the header that ctx has, or why it cannot be sent in a view.
 func headerOf(ctx context.Context, v *membership.View) (header.Encoded, error) {

@@ -135,7 +135,7 @@ func (a *Agent) receiveFleet(ctx context.Context, f *fleet.Fleet) {
 		}
 		r := retention.Message{
 			From: -1, FromID: m.ID, Fleet: true, Zone: m.Zone, Incarnation: m.Incarnation, Index: m.Seq,
-			Time: time.Now(),
+			Time: time.Now(), Header: m.Header,
 		}
 		r.Topic, r.Data = openEnvelope(m.Data)
 		a.store.push(arrival{message: r, lost: lost})

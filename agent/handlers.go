@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pleach-go/pleach/agent/api"
 	"github.com/pleach-go/pleach/agent/config"
 	"github.com/pleach-go/pleach/agent/retention"
 )
@@ -144,6 +145,7 @@ func (a *Agent) runHandler(ctx context.Context, c *config.Handler, id string, m 
 	variables := append(a.variables(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.FromID, "PLEACH_FROM_ZONE="+m.Zone,
 		fmt.Sprint("PLEACH_FROM_RANK=", m.From),
 		fmt.Sprint("PLEACH_VIEW=", m.View), fmt.Sprint("PLEACH_DIRECT=", m.Direct), "PLEACH_MESSAGE_ID="+id)
+	variables = append(variables, api.HeaderVariables(m.Header)...)
 	if _, err := c.Run.Run(ctx, m.Data, variables...); err != nil {
 		a.log.Warn("handler", "on", c.On, "topic", m.Topic, "from", m.FromID, "error", err)
 	}

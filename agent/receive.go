@@ -66,7 +66,8 @@ func (a *Agent) receive(m pleach.Message, err error) {
 		}
 	default:
 		a.store.push(arrival{counted: !m.Direct, message: retention.Message{
-			Topic: m.Topic, From: m.From, View: m.View, Time: time.Now(), Direct: m.Direct, Data: m.Data,
+			Topic: m.Topic, From: m.From, View: m.View, Time: time.Now(), Direct: m.Direct, Header: m.Header,
+			Data: m.Data,
 		}})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/machine/backbone"
 	"github.com/pleach-go/pleach/internal/machine/relay"
 )
@@ -129,7 +130,7 @@ func newFleet(c Config, zone *pleach.Group) (*Fleet, error) {
 	}
 	f.life, f.end = context.WithCancelCause(context.Background())
 	f.delegation = newDelegation(f)
-	f.inbox = newQueue(f.life, c.KeepBytes, func(m relay.Message) int { return len(m.Data) })
+	f.inbox = newQueue(f.life, c.KeepBytes, func(m relay.Message) int { return len(m.Header) + len(m.Data) })
 	f.casts = newQueue(f.life, c.KeepBytes, func(c cast) int { return len(c.frame) })
 	window := min(linkWindow, c.KeepBytes/2)
 	f.machine = relay.New(relay.Config{
@@ -356,7 +357,7 @@ func (f *Fleet) watchZone() {
 			f.machine.SetZone(now, delegates, f.zone.Rank())
 			f.machine.SetSummary(now, relay.Summary{
 				Zone: f.config.Zone, Members: len(order), View: v.Number,
-				Healthy: v.Err == nil,
+				Healthy: v.Err == nil, Version: uint16(v.Version),
 			})
 		})
 		zone := backbone.Zone{Index: index, Lead: backboneOf(order[0].Meta), Others: announced(v, f.zone.Rank())}
@@ -377,13 +378,21 @@ func sleep(ctx context.Context, d time.Duration) {
 // is handed to the zone's group, and every live member of every zone receives it even if
 // others die, also delegates. The caller may reuse data.
 //
+// The header of ctx ([pleach.WithHeader]) goes with the message. It needs protocol version
+// [pleach.HeaderVersion] in this zone and in all zones that this process knows of: otherwise the
+// error is a [*pleach.VersionError].
+//
 // Broadcast blocks while other zones lack too much of what this process has broadcast
 // (Config.KeepBytes, Config.Patience), while its zone has no quorum and, with Config.Echo, while
 // as much waits for Messages as KeepBytes says. If ctx ends meanwhile, the message may be sent
 // nevertheless.
 func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
-	frame := f.tryBroadcast(data)
-	for ; frame == nil; frame = f.tryBroadcast(data) {
+	h, err := f.headerOf(ctx)
+	if err != nil {
+		return err
+	}
+	frame := f.tryBroadcast(h, data)
+	for ; frame == nil; frame = f.tryBroadcast(h, data) {
 		err := f.await(ctx, f.window)
 		f.mu.Lock()
 		f.waiting--
@@ -392,7 +401,7 @@ func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
 			return err
 		}
 	}
-	if f.zone.BroadcastTopic(ctx, topicName, frame) == nil {
+	if f.zone.BroadcastTopic(header.Without(ctx), topicName, frame) == nil {
 		return nil
 	}
 	done := make(chan struct{}) // it is numbered, so it has to be broadcast some time
@@ -402,13 +411,13 @@ func (f *Fleet) Broadcast(ctx context.Context, data []byte) error {
 
 // tryBroadcast has the machine broadcast, unless other zones lack too much. It returns the
 // frame to broadcast in the zone, or nil. It counts the caller as waiting then.
-func (f *Fleet) tryBroadcast(data []byte) (frame []byte) {
+func (f *Fleet) tryBroadcast(h header.Encoded, data []byte) (frame []byte) {
 	f.mu.Lock()
 	f.waiting++
 	f.mu.Unlock()
 	f.step(func(now relay.Time) {
 		if f.open() {
-			frame = f.machine.Broadcast(now, data)
+			frame = f.machine.Broadcast(now, h, data)
 			f.waiting--
 		}
 	})

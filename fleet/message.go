@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/internal/machine/relay"
 )
 
@@ -19,6 +20,8 @@ type Message struct {
 	Seq uint64
 	// Data must not be changed: the fleet may still relay it.
 	Data []byte
+	// Header is what the context of its sender has ([pleach.WithHeader]). It is nil if there is none.
+	Header pleach.Header
 }
 
 // Position is up to where the messages of a member go: Seq is the last one of this start of it.
@@ -120,5 +123,7 @@ func resultOf(m *relay.Message) (Message, error) {
 			Last: m.Seq - 1,
 		}
 	}
-	return Message{Zone: o.Zone, ID: o.ID, Incarnation: o.Incarnation, Seq: m.Seq, Data: m.Data}, nil
+	return Message{
+		Zone: o.Zone, ID: o.ID, Incarnation: o.Incarnation, Seq: m.Seq, Data: m.Data, Header: m.Header.Map(),
+	}, nil
 }

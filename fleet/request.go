@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/internal/base/header"
 )
 
 // A request to another zone goes to a delegate of this one, from there over the backbone to a
@@ -83,8 +84,9 @@ func (f *Fleet) Handle(name string, h func(ctx context.Context, r Request) ([]by
 // Request asks a zone: the handler of the name ([Fleet.Handle]) of one of its delegates gives
 // the reply; of this process's own zone, this process's. An error is a [*ZoneError], or that
 // of ctx. If a delegate dies meanwhile, the next one is asked, so the request may be served
-// twice.
+// twice. A header of ctx ([pleach.WithHeader]) does not go with it.
 func (f *Fleet) Request(ctx context.Context, zone, name string, data []byte) ([]byte, error) {
+	ctx = header.Without(ctx)
 	r := Request{Zone: f.origin.Zone, ID: f.origin.ID, Name: name, Data: data}
 	reply, err := f.route(ctx, zone, &r)
 	for end := patienceOf(ctx); errors.Is(err, ErrUnreachable) && time.Now().Before(end) && ctx.Err() == nil; {

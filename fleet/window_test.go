@@ -24,7 +24,7 @@ func TestBroadcastWaitsForWindow(t *testing.T) {
 	}
 	var frames [][]byte
 	for {
-		frame := f.tryBroadcast(make([]byte, minWindow))
+		frame := f.tryBroadcast("", make([]byte, minWindow))
 		if frame == nil {
 			break
 		}

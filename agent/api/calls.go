@@ -27,6 +27,17 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, most int64,
 	return reply(w, result, err)
 }
 
+// postMessage is post for a body that is sent as a message, with the header that the request gives it.
+func (s *Server) postMessage(w http.ResponseWriter, r *http.Request,
+	f func(ctx context.Context, body []byte) (any, error),
+) error {
+	ctx, err := withHeader(r.Context(), r.Header)
+	if err != nil {
+		return err
+	}
+	return s.post(w, r.WithContext(ctx), MaxBody, f)
+}
+
 // broadcast sends the body to all members.
 func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 	topic, wait := r.URL.Query().Get("topic"), r.URL.Query().Get("wait")
@@ -34,7 +45,7 @@ func (s *Server) broadcast(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("wait=%s: write wait=stable, or nothing", wait)
 	}
 	toFleet := r.URL.Query().Get("fleet") == "true"
-	return s.post(w, r, MaxBody, func(ctx context.Context, body []byte) (any, error) {
+	return s.postMessage(w, r, func(ctx context.Context, body []byte) (any, error) {
 		if toFleet {
 			return s.agent.BroadcastFleet(ctx, topic, body, wait == "stable")
 		}
@@ -48,7 +59,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) error {
 	if to == "" {
 		return badRequest("write the rank or the ID of a member: ?to=RANK or ?to=ID")
 	}
-	return s.post(w, r, MaxBody,
+	return s.postMessage(w, r,
 		func(ctx context.Context, body []byte) (any, error) { return s.agent.Send(ctx, to, body) })
 }
 

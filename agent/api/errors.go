@@ -64,6 +64,8 @@ func statusOf(err error) int {
 		return shardStatus(err)
 	case errors.As(err, &topic), errors.Is(err, io.ErrUnexpectedEOF): // the body has ended early
 		return http.StatusBadRequest
+	case errors.As(err, new(*pleach.VersionError)):
+		return http.StatusConflict
 	case errors.As(err, new(*NoSpaceError)):
 		return http.StatusInsufficientStorage
 	case errors.As(err, &long):

@@ -140,7 +140,12 @@ func encodeEvent(w http.ResponseWriter, e *retention.Event, ofGroup bool) error 
 	case ofGroup:
 		name, data = m.Topic, eventData(m)
 	default:
-		data = Message{m.Topic, m.Zone, MemberRef{m.From, m.FromID}, m.View, m.Time, m.Direct, NewPayload(m.Data)}
+		data = Message{
+			m.Topic, m.Zone,
+			MemberRef{m.From, m.FromID},
+			m.View, m.Time, m.Direct, m.Header,
+			NewPayload(m.Data),
+		}
 	}
 	return encodeSSE(w, e.ID, name, data)
 }

@@ -151,6 +151,8 @@ type Message struct {
 	View   uint64    `json:"view"`
 	Time   time.Time `json:"time"`
 	Direct bool      `json:"direct,omitempty"`
+	// Headers are the pairs of its header, with which it was sent.
+	Headers map[string]string `json:"headers,omitempty"`
 	Payload
 }
 

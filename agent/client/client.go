@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,6 +23,8 @@ type Client struct {
 	base  string
 	token string
 	where string // for errors
+
+	header map[string]string // of messages
 }
 
 // Socket returns the client of the agent at a Unix socket.
@@ -63,6 +66,13 @@ func (e *RefusedError) Error() string { return e.Reply.Error }
 
 // maxReply bounds a reply. Those about a group of 65,536 members are shorter.
 const maxReply = 256 << 20
+
+// WithHeader returns a client whose messages have a header.
+func (c *Client) WithHeader(header map[string]string) *Client {
+	with := *c
+	with.header = maps.Clone(header)
+	return &with
+}
 
 // Broadcast sends to all members.
 func (c *Client) Broadcast(ctx context.Context, topic string, data []byte, stable bool,
@@ -179,6 +189,9 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	for name, values := range header {
 		request.Header[name] = values
+	}
+	for key, value := range c.header {
+		request.Header.Set(api.HeaderPrefix+key, value)
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)

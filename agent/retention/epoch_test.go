@@ -3,6 +3,7 @@ package retention
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -203,10 +204,12 @@ func TestCodec(t *testing.T) {
 			Fleet: rapid.Bool().Draw(t, "fleet"), Zone: text.Draw(t, "zone"),
 			Index: rapid.Uint64().Draw(t, "index"), Incarnation: rapid.Uint64().Draw(t, "incarnation"), Gap: text.Draw(t, "gap"),
 			Missing: rapid.Uint64().Draw(t, "missing"), Data: []byte(text.Draw(t, "data")),
+			Header: rapid.MapOfN(text, text, 0, 5).Draw(t, "header"),
 		}
 		b := m.Append(nil)
 		got, err := Decode(b)
 		if err != nil || !slices.Equal(got.Append(nil), b) || got.Index != m.Index || got.Incarnation != m.Incarnation ||
+			!maps.Equal(got.Header, m.Header) ||
 			got.From != m.From || string(got.Data) != string(m.Data) || !got.Time.Equal(m.Time) {
 			t.Fatalf("%+v, %v, want %+v", got, err, m)
 		}
@@ -215,6 +218,8 @@ func TestCodec(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	m := Message{Topic: "t", From: 1, FromID: "a", View: 2, Index: 3, Data: []byte("x")}
+	f.Add(m.Append(nil))
+	m.Header = map[string]string{"a": "", "b": "value"}
 	f.Add(m.Append(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := Decode(b)

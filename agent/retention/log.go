@@ -30,6 +30,7 @@ type Message struct {
 	// all zones, it counts those of FromID since its start Incarnation. It is 0 in other messages.
 	Index       uint64
 	Incarnation uint64
+	Header      map[string]string // must not be changed; nil: none
 	Data        []byte
 	// Gap is empty in a message. Otherwise messages are missing here, for this reason: the
 	// agent was not a member for a while. Missing counts them; 0: it is not known how many, or
@@ -123,7 +124,16 @@ func (l *Log) drop() {
 	}
 }
 
-func sizeOf(m *Message) int { return len(m.Data) + len(m.Topic) + overhead }
+func sizeOf(m *Message) int {
+	size := len(m.Data) + len(m.Topic) + overhead
+	for key, value := range m.Header {
+		size += len(key) + len(value) + pairOverhead
+	}
+	return size
+}
+
+// pairOverhead is the approximate memory of a pair of a header without its bytes.
+const pairOverhead = 48
 
 // counterOf returns the counter of a topic. A topic that has none shares one.
 func (l *Log) counterOf(topic string, direct, add bool) *counter {

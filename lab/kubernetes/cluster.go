@@ -62,10 +62,14 @@ func (c *cluster) up(ctx context.Context) error {
 	return nil
 }
 
+// enter returns the beginning of a command in a network namespace. ip netns exec would mount another
+// /sys, without the control groups.
+func enter(space string) []string { return []string{"nsenter", "--net=/run/netns/" + space} }
+
 // command runs a command in a network namespace, and returns what it prints.
 func command(ctx context.Context, space string, in io.Reader, args ...string) (string, error) {
 	if space != "" {
-		args = append([]string{"ip", "netns", "exec", space}, args...)
+		args = append(enter(space), args...)
 	}
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	var out, errs bytes.Buffer
@@ -84,7 +88,8 @@ func (c *cluster) start(space, name string, args ...string) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command("ip", append([]string{"netns", "exec", space}, args...)...)
+	args = append(enter(space), args...)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Dir = c.path()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -40,7 +40,7 @@ func (c *cluster) makeNetwork(ctx context.Context) error {
 }
 
 // in returns a command that runs in a namespace.
-func in(space, command string) string { return "ip netns exec " + space + " " + command }
+func in(space, command string) string { return strings.Join(enter(space), " ") + " " + command }
 
 // shell runs commands one after the other.
 func shell(ctx context.Context, script ...string) error {

@@ -46,8 +46,8 @@ message with the ID of its sender, until Ctrl-C. If the agent is started again, 
 
 With --exec, run a command for each message, one after the other: the message is its
 standard input, and PLEACH_TOPIC, PLEACH_FROM, PLEACH_FROM_ZONE, PLEACH_FROM_RANK,
-PLEACH_VIEW and PLEACH_MESSAGE_ID are in its environment. A command that fails is reported, and the next
-message is handled.
+PLEACH_VIEW and PLEACH_MESSAGE_ID are in its environment, and PLEACH_HEADER_KEY for each key of
+the message's header. A command that fails is reported, and the next message is handled.
 
 A message that was sent to the fleet has the zone before the ID of its sender. With --fleet,
 only those are printed. With --members, print which members join, leave, fail and change,
@@ -208,6 +208,7 @@ func (l *listenCommand) execute(ctx context.Context, e *client.Event) {
 		c.Env = append(os.Environ(), "PLEACH_TOPIC="+m.Topic, "PLEACH_FROM="+m.From.ID, "PLEACH_FROM_ZONE="+m.Zone,
 			fmt.Sprint("PLEACH_FROM_RANK=", m.From.Rank),
 			fmt.Sprint("PLEACH_VIEW=", m.View), "PLEACH_MESSAGE_ID="+e.ID)
+		c.Env = append(c.Env, api.HeaderVariables(m.Headers)...)
 		err = c.Run()
 	}
 	if err != nil && ctx.Err() == nil {

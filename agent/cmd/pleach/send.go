@@ -21,6 +21,7 @@ type sendCommand struct {
 	input         inputFlags
 	to            string
 	stable, fleet bool
+	header        map[string]string
 }
 
 func newSend() *cobra.Command {
@@ -39,6 +40,7 @@ settings zone and zones name. With --to, the message goes to one member alone, a
   pleach send config --file new.json --stable
   pleach send cache flush --fleet
   pleach send --to db3 - <note.txt
+  pleach send deploy v2 --header user=ada --header ticket=OPS-7
   pleach send clock now --json`,
 		Args: func(_ *cobra.Command, args []string) error { return s.check(args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) },
@@ -50,6 +52,7 @@ settings zone and zones name. With --to, the message goes to one member alone, a
 	cmd.Flags().BoolVar(&s.stable, "stable", false,
 		"wait until every member has it; with --fleet, every member of this zone")
 	cmd.Flags().BoolVar(&s.fleet, "fleet", false, "send it to all members of all zones")
+	cmd.Flags().StringToStringVar(&s.header, "header", nil, "`key=value` that goes with the message; may be repeated")
 	cmd.MarkFlagsMutuallyExclusive("fleet", "to")
 	return cmd
 }
@@ -79,6 +82,7 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	agent = agent.WithHeader(s.header)
 	topic := ""
 	if s.to == "" {
 		topic = args[0]

@@ -314,7 +314,7 @@ func (f *upgradedGroup) refuseRaise(protocol int, old []int) {
 	}
 }
 
-// raise raises the version, from which on members can be evicted.
+// raise raises the version, from which on messages can have headers.
 func (f *upgradedGroup) raise(protocol int) {
 	f.t.Helper()
 	g, err := pleach.Join(f.ctx, f.config(), f.addresses...)
@@ -323,16 +323,17 @@ func (f *upgradedGroup) raise(protocol int) {
 	}
 	defer g.Close()
 	var refused *pleach.VersionError
-	if _, err := pleach.Evict(f.ctx, f.config(), f.addresses[0], g.Self().ID); protocol < wire.EvictVersion &&
+	headed := pleach.WithHeader(f.ctx, pleach.Header{"a": "1"})
+	if err := g.BroadcastTopic(headed, "traced", nil); protocol < pleach.HeaderVersion &&
 		(!errors.As(err, &refused) || refused.Group != protocol) {
-		f.t.Errorf("an eviction in version %d: %v", protocol, err)
+		f.t.Errorf("a message with a header in version %d: %v", protocol, err)
 	}
 	v, err := pleach.RaiseVersion(f.ctx, f.config(), g.Self().Address) // its view is the latest
 	if err != nil || v.Version != wire.Version {
 		f.t.Fatalf("version %d: %v", v.Version, err)
 	}
 	f.await("the view is here", func() bool { return g.View().Version == wire.Version })
-	trace, err := g.BroadcastTraced(f.ctx, "traced", nil)
+	trace, err := g.BroadcastTraced(headed, "traced", nil)
 	if err != nil || len(trace.Arrivals) != len(f.agents) {
 		f.t.Errorf("a traced message in version %d: %+v, %v", wire.Version, trace, err)
 	}

@@ -170,6 +170,14 @@ func Of(ctx context.Context) (Encoded, error) {
 	return "", nil
 }
 
+// Pairs returns the pairs that ctx carries, even if they cannot be sent. They must not be changed.
+func Pairs(ctx context.Context) map[string]string {
+	if o, _ := ctx.Value(contextKey{}).(*outgoing); o != nil {
+		return o.pairs
+	}
+	return nil
+}
+
 // Without returns a context without a header, for the messages that a service sends for its own.
 func Without(ctx context.Context) context.Context {
 	if o, _ := ctx.Value(contextKey{}).(*outgoing); o == nil {

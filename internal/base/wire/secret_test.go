@@ -82,11 +82,11 @@ func TestGoldenCodes(t *testing.T) {
 		code Code
 		want string
 	}{
-		"hello":  {key.HelloCode(&dialed), "26e8c2eae6e49e9f719f9d1673d67572d14cdfd4d91bc2b23e932c3c8688b11d"},
-		"answer": {key.AnswerCode(&dialed, &answer), "f26d597e75dfd9e54f5b1cc2bd1d81172163e89fa3248c082a5da6ea6217ece6"},
+		"hello":  {key.HelloCode(&dialed), "078619013617a5316ebf3198980a4967823a6cf23ff73a038e3801d823b453b4"},
+		"answer": {key.AnswerCode(&dialed, &answer), "66ee0aae055404659fed79a074951429cba6aa24c7060069ffb1bc66411e7f8a"},
 		"proof": {
 			key.ProofCode(&dialed, &answer, []byte("join")),
-			"826dad1feae1f3f4e924b141176e720e53cd773c15eb089e3b6faa258ee63698",
+			"fddc71387687f55b3e3e854a25e4eb0387f9b01b2b38417f4a2e481168f01d77",
 		},
 	} {
 		if got := hex.EncodeToString(test.code[:]); got != test.want {

@@ -13,19 +13,19 @@ import (
 
 const (
 	// Version is the highest protocol version of this package, and MinVersion the lowest.
-	Version    = 7
-	MinVersion = 6
+	Version    = 6
+	MinVersion = 5
 
 	// EvictVersion is the first version in which reports and decisions tell that an operator
 	// has evicted a member, or that its certificate is revoked.
 	EvictVersion = 6
 
 	// HeaderVersion is the first version in which messages and requests may have a header.
-	HeaderVersion = 7
+	HeaderVersion = 6
 )
 
 // newest, if not empty, replaces Version. Tests of rolling upgrades build the version
-// before by it: -ldflags '-X github.com/pleach-go/pleach/internal/base/wire.newest=6'.
+// before by it: -ldflags '-X github.com/pleach-go/pleach/internal/base/wire.newest=5'.
 var newest string
 
 var newestVersion = func() uint16 {

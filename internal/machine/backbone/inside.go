@@ -60,13 +60,10 @@ func (m *Machine) arrive(v *View) {
 	m.inside.due = m.now + min(searchInterval<<min(m.vain, 10), maxSearch)
 }
 
-// remember notes the addresses of delegates of other zones.
+// remember notes the addresses of delegates.
 func (m *Machine) remember(v *View) {
 	fresh := make(map[string]bool)
 	for _, o := range v.Members {
-		if o.Zone == m.config.Zone {
-			continue
-		}
 		if !fresh[o.Zone] {
 			fresh[o.Zone], m.known[o.Zone] = true, nil
 		}

@@ -56,7 +56,7 @@ type Machine struct {
 	now    Time
 	zone   Zone
 	seeded []string            // zones with seeds
-	known  map[string][]string // addresses of delegates of other zones, that are or were in the backbone
+	known  map[string][]string // addresses of delegates, by zone, that are or were in the backbone
 
 	stage  stage
 	entry  entry  // while this process is in no backbone

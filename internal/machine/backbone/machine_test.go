@@ -159,6 +159,13 @@ func TestLeadCreatesBackbone(t *testing.T) {
 		if since := d.now - second; d.m.stage != creating || since < createDelay || since > createDelay+2*maxPause {
 			t.Errorf("%s: stage %d after %d ms", name, d.m.stage, since/millisecond)
 		}
+		d.m.Failed(d.now)
+		d.pass(maxPause)
+		d.found(answer)
+		d.nothing("c")
+		if d.m.stage != creating {
+			t.Errorf("%s: it has failed, and waits as if it had joined", name)
+		}
 	}
 }
 
@@ -357,6 +364,22 @@ func TestSmallerBackboneIsFoundInARow(t *testing.T) {
 	d.expect("the larger one", "Announce {Address:}", "AskDelegates [a0:1]")
 }
 
+// A round that finds none begins the count again.
+func TestSmallerBackboneThatComesAndGoes(t *testing.T) {
+	d := drive(t, 0, "c")
+	d.enter(view("bb"))
+	for i, found := range []View{view("c"), {}, view("c"), view("c"), view("c")} {
+		if d.m.stage != serving {
+			t.Errorf("it leaves after round %d", i)
+		}
+		d.pass(searchInterval)
+		d.found(Found{Zone: "c", View: found})
+	}
+	if d.m.stage != leaving {
+		t.Error("it stays after three rounds in a row")
+	}
+}
+
 // Delegates of other zones that were in the backbone are known from then on, also those of zones
 // without seeds.
 func TestKnownDelegates(t *testing.T) {
@@ -407,6 +430,9 @@ func TestLeavesWithoutQuorum(t *testing.T) {
 	d.pass(quorumTimeout - 1)
 	d.m.Installed(d.now, lost(view("ab")))
 	d.expect("not yet")
+	if due := d.m.Deadline(); due > d.now+1 {
+		t.Errorf("the deadline is in %d", due-d.now)
+	}
 	d.pass(1)
 	d.expect("three seconds", leave)
 }
@@ -478,5 +504,17 @@ func TestLeadThatCannotEnterLargerBackbone(t *testing.T) {
 	d.pass(searchInterval)
 	if d.m.vain != 0 {
 		t.Error("it has entered it, and waits on")
+	}
+	d.actions = nil
+	d.m.Left(d.now)
+	d.settle()
+	d.expect("it looks for that no more", "Announce {Address:}", noDelegates, "AskZone c[c0:1 c1:1 c2:1]")
+
+	d.enter(view("bb"))
+	d.m.vain = 3
+	d.pass(searchInterval)
+	d.nothing("c")
+	if d.m.vain != 0 {
+		t.Error("there is no larger one any more, and it waits on")
 	}
 }

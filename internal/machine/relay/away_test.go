@@ -88,7 +88,7 @@ func TestJoinerKeepsWhatZonesLack(t *testing.T) {
 	old.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
 	old.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}})
 	for range n {
-		old.Broadcast(3, nil)
+		old.Broadcast(3, "", nil)
 	}
 	c.Self.ID = "new"
 	joiner := New(c)
@@ -152,7 +152,7 @@ func TestFetchedIsShipped(t *testing.T) {
 	var frames [][]byte
 	for range 3 {
 		m.now += 1
-		frames = append(frames, origin.Broadcast(m.now, []byte("data")))
+		frames = append(frames, origin.Broadcast(m.now, "", []byte("data")))
 	}
 	origin.Actions()
 	lead.Actions()

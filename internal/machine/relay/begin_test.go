@@ -22,7 +22,7 @@ func toldOf(zones ...string) *Machine {
 // meets waits for, so that they get its first messages when they come.
 func TestZoneThatBeginsWaitsForOthers(t *testing.T) {
 	m := toldOf("a", "b")
-	m.Broadcast(2, []byte("first"))
+	m.Broadcast(2, "", []byte("first"))
 	if m.Window(1) {
 		t.Error("the window does not wait for a zone that the first member is told of")
 	}
@@ -56,7 +56,7 @@ func TestZoneThatBeginsWaitsForOthers(t *testing.T) {
 // after messages were acknowledged which that may lack.
 func TestZoneThatBeginsGoesOn(t *testing.T) {
 	m := toldOf("b")
-	m.Broadcast(2, []byte("first"))
+	m.Broadcast(2, "", []byte("first"))
 	ticks := 0
 	for now := m.Deadline(); now >= 0 && now <= 101*modelStall; now = m.Deadline() {
 		m.Tick(now)
@@ -143,7 +143,7 @@ func TestDelegatesWaitForWhomTheLeadWaitsFor(t *testing.T) {
 	second.Begin(1)
 	second.SetZone(1, []Sibling{{0, 0}, {1, 1}}, 1)
 	second.SetBackbone(3, []Peer{{Rank: 0, Zone: "a"}, {Rank: 2, Zone: "a", Age: 1}, {Rank: 1, Zone: "b"}})
-	second.Broadcast(4, []byte("x"))
+	second.Broadcast(4, "", []byte("x"))
 	if err := second.FromZone(41, 0, told); err != nil {
 		t.Fatal(err)
 	}
@@ -158,8 +158,8 @@ func TestDelegatesWaitForWhomTheLeadWaitsFor(t *testing.T) {
 func TestZoneHasItsBaseWhenItSaysSo(t *testing.T) {
 	m := toldOf()
 	m.SetBackbone(2, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
-	m.Broadcast(2, []byte("first"))
-	m.Broadcast(2, []byte("second"))
+	m.Broadcast(2, "", []byte("first"))
+	m.Broadcast(2, "", []byte("second"))
 	m.Actions()
 	fromPeer(t, m, 3, 1, &frame{kind: kindReply, zone: "b", zones: []string{"b"}, covers: []string{"a"}})
 	if bases, _ := sends(t, m, kindBase); len(bases) != 1 || bases[0].positions[0].Seq != 2 || m.Window(1) {

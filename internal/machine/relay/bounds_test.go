@@ -78,7 +78,7 @@ func TestOneZoneWaitsForNobody(t *testing.T) {
 	m := toldOf()
 	m.config.AckBytes = 1 << 15 // so that a watermark does not come each time
 	for range 3 {
-		m.Broadcast(2, []byte("message"))
+		m.Broadcast(2, "", []byte("message"))
 		if !m.Window(1) {
 			t.Error("the window waits for nobody")
 		}

@@ -22,8 +22,11 @@ func TestFramesSurviveTheWire(t *testing.T) {
 			f.origin, f.seq = origin.Draw(t, "origin"), rapid.Uint64().Draw(t, "seq")
 		case kindSummary:
 			for range rapid.IntRange(0, 3).Draw(t, "summaries") {
-				f.summaries = append(f.summaries, Summary{Zone: name.Draw(t, "zone"), Members: rapid.IntRange(0, 1<<31-1).Draw(t,
-					"members"), View: rapid.Uint64().Draw(t, "view"), Healthy: rapid.Bool().Draw(t, "healthy")})
+				f.summaries = append(f.summaries, Summary{
+					Zone: name.Draw(t, "zone"), Members: rapid.IntRange(0, 1<<31-1).Draw(t,
+						"members"), View: rapid.Uint64().Draw(t, "view"), Healthy: rapid.Bool().Draw(t, "healthy"),
+					Version: rapid.Uint16().Draw(t, "version"),
+				})
 			}
 		default:
 			f.zone, f.born, f.positions = name.Draw(t, "zone"), rapid.Uint64().Draw(t, "born"), []position{}

@@ -31,7 +31,7 @@ func TestNotAllMessagesAreForwarded(t *testing.T) {
 	m := newModel(t, 2, 3, 1, 1<<20)
 	forwards := func(id string, data []byte) (n int) {
 		p := m.findID(id)
-		p.Broadcast(m.now, data)
+		p.Broadcast(m.now, "", data)
 		for _, a := range p.Actions() {
 			if _, ok := a.(Forward); ok {
 				n++
@@ -78,7 +78,7 @@ func TestWindow(t *testing.T) {
 	if !p.Window(1) {
 		t.Error("nothing is on its way, and nothing may be sent")
 	}
-	p.Broadcast(m.now, []byte("data"))
+	p.Broadcast(m.now, "", []byte("data"))
 	if cost := len("data") + entryOverhead; p.Window(cost) || !p.Window(cost+1) {
 		t.Error("the window is not what is on its way")
 	}
@@ -87,7 +87,7 @@ func TestWindow(t *testing.T) {
 // A member that is not in the backbone knows only from watermarks what other zones have.
 func TestWindowWaitsForWatermarks(t *testing.T) {
 	m := plain(t)
-	m.Broadcast(2, []byte("data"))
+	m.Broadcast(2, "", []byte("data"))
 	if m.Window(1) {
 		t.Error("the window is open before a watermark")
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/pleach-go/pleach/internal/base/header"
 )
 
 // kind is the first byte of a frame.
@@ -23,6 +25,7 @@ const (
 	kindTable   // the reply to a joiner: see repair.go
 	kindFetch   // asks for the messages of an origin from a position on
 	kindHello   // from a joiner to its zone: see repair.go
+	kindHeaded  // a message with a header; in memory a kindData with headed set
 )
 
 // MaxName is the longest name of a zone and the longest ID, in bytes.
@@ -48,6 +51,7 @@ type position struct {
 // frame is any frame; which fields it has depends on its kind.
 type frame struct {
 	kind      kind
+	headed    bool     // data begins with a header: its length in two bytes, and the header
 	zone      string   // the sender's
 	zones     []string // those that the sender has a base of
 	covers    []string // of these, positions has all origins that the sender knows
@@ -68,7 +72,30 @@ type message struct {
 	head int // length of what is before the data
 }
 
-func (m message) data() []byte { return m.raw[m.head:] }
+// content returns the header of a message, or "", and its data.
+func (m message) content() (h header.Encoded, data []byte) {
+	data = m.raw[m.head:]
+	if _, n := binary.Uvarint(m.raw); kind(m.raw[n]) != kindHeaded {
+		return "", data
+	}
+	b, data, _ := cutHeader(data) // it was checked when the frame was read
+	return header.Encoded(b), data
+}
+
+// appendHeader appends a header and the data behind it.
+func appendHeader(b []byte, h header.Encoded, data []byte) []byte {
+	b = append(binary.BigEndian.AppendUint16(b, uint16(len(h))), h...)
+	return append(b, data...)
+}
+
+// cutHeader splits a header off. It reports false if there is no valid one.
+func cutHeader(b []byte) (h, data []byte, ok bool) {
+	if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+		return nil, nil, false
+	}
+	end := 2 + int(binary.BigEndian.Uint16(b))
+	return b[2:end], b[end:], header.Valid(b[2:end])
+}
 
 // message returns a frame of kindData that was read.
 func (f *frame) message() message { return message{f.raw, len(f.raw) - len(f.data)} }
@@ -91,7 +118,11 @@ func appendFrame(b []byte, f *frame) []byte {
 }
 
 func (f *frame) append(b []byte) []byte {
-	b = append(b, byte(f.kind))
+	if f.headed {
+		b = append(b, byte(kindHeaded))
+	} else {
+		b = append(b, byte(f.kind))
+	}
 	switch f.kind {
 	case kindData, kindLost, kindFetch, kindHello:
 		b = appendOrigin(b, f.origin)
@@ -130,7 +161,11 @@ func (f *frame) decode(b []byte, known map[string]*stream) error {
 		return ErrFrame
 	}
 	d := decoder{b: b[1:], known: known}
-	switch f.kind = kind(b[0]); f.kind {
+	f.kind = kind(b[0])
+	if f.kind == kindHeaded {
+		f.kind, f.headed = kindData, true
+	}
+	switch f.kind {
 	case kindData, kindLost, kindFetch, kindHello:
 		f.origin, f.stream = d.originAndStream()
 		f.seq = d.number()
@@ -150,6 +185,9 @@ func (f *frame) decode(b []byte, known map[string]*stream) error {
 		return fmt.Errorf("%w: kind %d", ErrFrame, f.kind)
 	}
 	f.data = d.b
+	if _, _, ok := cutHeader(f.data); f.headed && !ok {
+		return fmt.Errorf("%w: no header", ErrFrame)
+	}
 	return d.err
 }
 

@@ -15,6 +15,7 @@ func FuzzFrames(f *testing.F) {
 	origin := Origin{Zone: "b", ID: "7", Incarnation: 3}
 	for _, s := range []frame{
 		{kind: kindData, origin: origin, seq: 1, data: []byte("data")},
+		{kind: kindData, headed: true, origin: origin, seq: 1, data: []byte("\x00\x05\x01k\x00\x01vdata")},
 		{kind: kindLost, origin: origin, seq: 1 << 63},
 		{kind: kindFetch, origin: origin, seq: 1},
 		{kind: kindSync, zone: "b", zones: []string{"a", "b"}, covers: []string{"b"}, positions: []position{{origin, 5, 4}}},

@@ -140,7 +140,7 @@ func TestLeadShipsToTheNearest(t *testing.T) {
 			t.Errorf("round %d: ships to %d, not %d: %v", i, gateway, c.gateway, m.trips)
 		}
 	}
-	m.Broadcast(now, []byte("x"))
+	m.Broadcast(now, "", []byte("x"))
 	if _, to := sends(t, m, kindData); len(to) != 1 || to[0] != 2 {
 		t.Fatalf("shipped to %v", to)
 	}
@@ -183,7 +183,7 @@ func TestLostAcknowledgmentIsAskedForAgain(t *testing.T) {
 	})
 	m.Begin(1)
 	m.SetZone(1, []Sibling{{0, 0}}, 0)
-	m.Broadcast(1, []byte("x"))
+	m.Broadcast(1, "", []byte("x"))
 	m.SetBackbone(1, []Peer{{Rank: 0, Zone: "a"}, {Rank: 1, Zone: "b"}})
 	m.Actions()
 	reply := &frame{

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/internal/base/queue"
 )
 
@@ -18,6 +19,7 @@ type Origin struct {
 type Message struct {
 	Origin Origin
 	Seq    uint64
+	Header header.Encoded
 	Data   []byte
 	Lost   uint64
 }
@@ -209,7 +211,8 @@ func (j *journal) take(s *stream, a arrival) {
 		j.add(Cast{a.raw})
 	}
 	if s.origin != j.self || j.config.Echo {
-		j.deliver(Message{Origin: s.origin, Seq: s.next, Data: a.data()})
+		h, data := a.content()
+		j.deliver(Message{Origin: s.origin, Seq: s.next, Header: h, Data: data})
 	}
 	j.keep(s, a.message)
 	s.next++

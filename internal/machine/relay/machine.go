@@ -3,6 +3,7 @@ package relay
 import (
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/base/header"
 	"github.com/pleach-go/pleach/protocol"
 )
 
@@ -179,12 +180,15 @@ func (m *Machine) Window(share int) bool {
 	return m.ready && (s == nil || s.bytes(s.acked, s.position()) < share)
 }
 
-// Broadcast broadcasts a message of this process. It returns the frame that the driver
-// broadcasts in the zone: the program waits for that, and not for frames of other zones
-// which this member casts, too.
-func (m *Machine) Broadcast(now Time, data []byte) []byte {
+// Broadcast broadcasts a message of this process, with a header unless that is empty. It returns the
+// frame that the driver broadcasts in the zone: the program waits for that, and not for frames of
+// other zones which this member casts, too.
+func (m *Machine) Broadcast(now Time, h header.Encoded, data []byte) []byte {
 	s := m.stream(now, m.self)
-	raw := (&frame{kind: kindData, origin: m.self, seq: s.next, data: data}).encode()
+	if h != "" {
+		data = appendHeader(make([]byte, 0, 2+len(h)+len(data)), h, data)
+	}
+	raw := (&frame{kind: kindData, headed: h != "", origin: m.self, seq: s.next, data: data}).encode()
 	m.forward(now, raw, len(data))
 	m.arrive(now, s, s.next, message{raw, len(raw) - len(data)}, false)
 	m.enqueue(s)

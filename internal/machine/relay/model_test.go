@@ -384,7 +384,7 @@ func (m *model) reference(id string, but *modelMember) (n int) {
 func (m *model) broadcast(p *modelMember, sent map[string]int) {
 	if !p.dead {
 		sent[p.self.ID]++
-		m.do(p, func() { m.cast(p, p.Broadcast(m.now, []byte(fmt.Sprint(p.self.ID, "-", sent[p.self.ID])))) })
+		m.do(p, func() { m.cast(p, p.Broadcast(m.now, "", []byte(fmt.Sprint(p.self.ID, "-", sent[p.self.ID])))) })
 	}
 }
 
@@ -912,11 +912,11 @@ func TestJoinerBeginsWhereTheZoneIs(t *testing.T) {
 	old := New(Config{Self: Origin{"a", "old", 1}, KeepBytes: 1 << 20, MaxOrigins: 10})
 	old.Begin(1)
 	for range 3 {
-		old.Broadcast(2, []byte("x"))
+		old.Broadcast(2, "", []byte("x"))
 	}
 	joiner := New(Config{Self: Origin{"a", "new", 1}, KeepBytes: 1 << 20, MaxOrigins: 10})
 	table := tableFor(t, old, joiner)
-	if err := joiner.FromZone(3, 0, old.Broadcast(3, []byte("y"))); err != nil {
+	if err := joiner.FromZone(3, 0, old.Broadcast(3, "", []byte("y"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := joiner.Join(4, table); err != nil {

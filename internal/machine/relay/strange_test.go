@@ -75,7 +75,7 @@ func (s *strange) input() {
 	case 6:
 		_ = s.Forwarded(s.now, rank, s.frame(kindData))
 	case 7:
-		s.Broadcast(s.now, []byte("data"))
+		s.Broadcast(s.now, "", []byte("data"))
 	case 8:
 		s.SetZone(s.now, []Sibling{{0, 0}, {1, 1}}[rapid.IntRange(0, 1).Draw(s.T, "first"):],
 			rapid.IntRange(0, 1).Draw(s.T, "self"))

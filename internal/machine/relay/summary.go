@@ -16,6 +16,8 @@ type Summary struct {
 	Members int
 	View    uint64
 	Healthy bool
+	// Version is the protocol version of the zone; 0: it is below 7.
+	Version uint16
 	// Heard is when this member has heard it.
 	Heard Time
 }
@@ -38,9 +40,13 @@ type news struct {
 	contacts     map[string]Time // when something has arrived from a zone over the backbone
 }
 
+// versionShift is where the number of members has the version of the zone. Members of protocol
+// version 6 ignore what is there, and write 0.
+const versionShift = 31
+
 func (s *Summary) append(b []byte) []byte {
 	b = appendString(b, s.Zone)
-	b = binary.AppendUvarint(b, uint64(s.Members))
+	b = binary.AppendUvarint(b, uint64(s.Members)|uint64(s.Version)<<versionShift)
 	b = binary.AppendUvarint(b, s.View)
 	if s.Healthy {
 		return append(b, 1)
@@ -49,7 +55,11 @@ func (s *Summary) append(b []byte) []byte {
 }
 
 func (d *decoder) summary() Summary {
-	return Summary{Zone: d.text(), Members: int(d.number() & (1<<31 - 1)), View: d.number(), Healthy: d.number() == 1}
+	s := Summary{Zone: d.text()}
+	members := d.number()
+	s.Members, s.Version = int(members&(1<<versionShift-1)), uint16(members>>versionShift)
+	s.View, s.Healthy = d.number(), d.number() == 1
+	return s
 }
 
 // SetSummary sets what this zone tells about itself.

@@ -273,6 +273,6 @@ func (m *member) write() {
 	m.sim.result.Sent++
 	data := binary.BigEndian.AppendUint64(nil, m.wrote)
 	data = append(data, make([]byte, m.sim.rng.IntN(m.sim.plan.size))...)
-	m.step(func(now relay.Time) { m.pending = m.machine.Broadcast(now, data) })
+	m.step(func(now relay.Time) { m.pending = m.machine.Broadcast(now, "", data) })
 	m.settle()
 }

@@ -16,9 +16,9 @@ type backbones struct {
 
 const (
 	// maxApart bounds how long zones take to be in one backbone when all of them reach each other.
-	maxApart = 180 * second
+	maxApart = 120 * second
 	// maxDepartures bounds how often a delegate leaves a backbone meanwhile.
-	maxDepartures = 8
+	maxDepartures = 6
 	// restTime is how long nobody leaves after that.
 	restTime = 15 * second
 )

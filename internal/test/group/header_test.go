@@ -140,6 +140,11 @@ func TestHeadersThatAreNotAllowed(t *testing.T) {
 			}
 		}
 	}
+	one := pleach.WithHeader(t.Context(), pleach.Header{"a": "1"})
+	both := pleach.WithHeader(one, pleach.Header{"b": "2"})
+	if h := pleach.HeaderOf(both); len(h) != 2 || pleach.HeaderOf(t.Context()) != nil {
+		t.Errorf("a context has the header %v", h)
+	}
 	most := pleach.Header{"longest": strings.Repeat("x", pleach.MaxHeaderBytes-3-len("longest"))}
 	if err := most.Validate(); err != nil {
 		t.Error(err)
