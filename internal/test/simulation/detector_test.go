@@ -10,8 +10,7 @@ import (
 )
 
 // detector drives the machines of detect.Connections, of the detect.Tracker that takes what the
-// heartbeats find, and of detect.All. Only probes are modeled: a host without the process
-// refuses, one that cannot be reached is silent, and the host of a paused process accepts.
+// heartbeats find, and of detect.All.
 type detector struct {
 	process                 *process
 	connections, heartbeats *detection.Machine
@@ -54,26 +53,20 @@ func (d *detector) step(input func(*detection.Machine)) {
 	input(m)
 	for probe, ok := m.Next(s.now); ok; probe, ok = m.Next(s.now) {
 		result, took := s.probe(p.host, probe.Address)
-		if s.options.Dialed != nil {
-			result = s.options.Dialed(result)
-		}
 		s.after(took, func() {
 			p.do(func() { d.step(func(m *detection.Machine) { m.Probed(s.now, probe, result, nil) }) })
 		})
 	}
 	if due := m.Deadline(); due < d.armed {
 		d.armed = due
-		s.events.push(due, func() { p.do(func() { d.wake(due) }) })
+		s.events.push(due, func() {
+			if d.armed == due {
+				d.armed = protocol.Never
+				p.do(func() { d.step(func(*detection.Machine) {}) })
+			}
+		})
 	}
 	p.later(func() { d.report(0, m) })
-}
-
-// wake is called by the timer.
-func (d *detector) wake(due protocol.Time) {
-	if d.armed == due {
-		d.armed = protocol.Never
-		d.step(func(*detection.Machine) {})
-	}
 }
 
 // report passes on what a detector has to report, unless the process has another role by now.
@@ -86,15 +79,4 @@ func (d *detector) report(i int, m *detection.Machine) {
 			p.step(func() { p.role.Report(p.sim.now, r) })
 		}
 	}
-}
-
-// probe models a dial.
-func (s *Simulation) probe(from *host, address string) (result detection.Result, took protocol.Time) {
-	switch to := s.hostAt(address); {
-	case !from.reaches(to) || !to.reaches(from):
-		return detection.Silent, 200 * millisecond
-	case to.at(address) == nil:
-		return detection.Refused, 2 * s.latency()
-	}
-	return detection.Reachable, 2 * s.latency()
 }

@@ -3,6 +3,7 @@ package simulation
 import (
 	"slices"
 
+	"github.com/pleach-go/pleach/internal/machine/detection"
 	"github.com/pleach-go/pleach/internal/services/session"
 	"github.com/pleach-go/pleach/protocol"
 )
@@ -39,6 +40,23 @@ func (h *host) at(address string) *process {
 
 // reaches reports whether packets of one host arrive at another.
 func (h *host) reaches(to *host) bool { return !h.off && !to.off && !to.deaf[h.index] }
+
+// probe models the dial of a probe: a host without the process refuses, one that cannot be reached
+// is silent, and the host of a paused process accepts.
+func (s *Simulation) probe(from *host, address string) (result detection.Result, took protocol.Time) {
+	switch to := s.hostAt(address); {
+	case !from.reaches(to) || !to.reaches(from):
+		result, took = detection.Silent, 200*millisecond
+	case to.at(address) == nil:
+		result, took = detection.Refused, 2*s.latency()
+	default:
+		result, took = detection.Reachable, 2*s.latency()
+	}
+	if s.options.Dialed != nil {
+		result = s.options.Dialed(result)
+	}
+	return result, took
+}
 
 // latency draws how long a packet takes.
 func (s *Simulation) latency() protocol.Time {
