@@ -18,7 +18,7 @@ const (
 	// maxApart bounds how long zones take to be in one backbone when all of them reach each other.
 	maxApart = 120 * second
 	// maxDepartures bounds how often a delegate leaves a backbone meanwhile.
-	maxDepartures = 6
+	maxDepartures = 8
 	// restTime is how long nobody leaves after that.
 	restTime = 15 * second
 )
