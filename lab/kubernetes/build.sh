@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds the programs of a Kubernetes cluster into a folder, from the Go module proxy: the control
+# Builds the programs of a Kubernetes cluster into a directory, from the Go module proxy: the control
 # plane, the kubelet and kubectl of one version, CoreDNS and Helm. Two gigabytes and some 15 minutes the
 # first time; what is there is not built again.
 #
-# Usage: lab/kubernetes/build.sh FOLDER [PROGRAM ...]
+# Usage: lab/kubernetes/build.sh DIRECTORY [PROGRAM ...]
 set -euo pipefail
 
 # The newest Kubernetes whose kubelet runs with control groups of version 1, too.
@@ -11,10 +11,10 @@ kubernetes=1.34.1
 coredns=v1.12.4
 helm=v3.19.0
 
-folder=$(realpath -m "$1")
+directory=$(realpath -m "$1")
 shift
 (($# > 0)) || set -- kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl coredns helm
-mkdir -p "$folder"
+mkdir -p "$directory"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export GOFLAGS=-mod=mod GOWORK=off CGO_ENABLED=0
@@ -27,7 +27,7 @@ use() {
 }
 
 for program; do
-	[[ -x $folder/$program ]] && continue
+	[[ -x $directory/$program ]] && continue
 	printf 'build %s\n' "$program"
 	if [[ $program == coredns ]]; then
 		use coredns
@@ -49,24 +49,24 @@ for program; do
 			}
 		EOF
 		go mod edit -require "github.com/coredns/coredns@$coredns"
-		go build -trimpath -ldflags '-s -w' -o "$folder/coredns" .
+		go build -trimpath -ldflags '-s -w' -o "$directory/coredns" .
 		continue
 	fi
 	if [[ $program == helm ]]; then
 		use helm
 		go mod edit -require "helm.sh/helm/v3@$helm"
-		go build -trimpath -ldflags "-s -w -X helm.sh/helm/v3/internal/version.version=$helm" -o "$folder/helm" helm.sh/helm/v3/cmd/helm
+		go build -trimpath -ldflags "-s -w -X helm.sh/helm/v3/internal/version.version=$helm" -o "$directory/helm" helm.sh/helm/v3/cmd/helm
 		continue
 	fi
 	if [[ ! -d $work/kubernetes ]]; then
 		use kubernetes
 		file=$(go mod download -json "k8s.io/kubernetes@v$kubernetes" | sed -n 's/.*"GoMod": "\(.*\)".*/\1/p')
-		# Its own repositories are folders beside it there, and modules of their own here.
+		# Its own repositories are directorys beside it there, and modules of their own here.
 		# shellcheck disable=SC2046
 		go mod edit -require "k8s.io/kubernetes@v$kubernetes" \
 			$(sed -n "s|^\t\(k8s.io/[a-z-]*\) => ./staging/.*|-replace=\1=\1@v0.${kubernetes#1.}|p" "$file")
 	fi
 	cd "$work/kubernetes"
 	go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=v$kubernetes" \
-		-o "$folder" "k8s.io/kubernetes/cmd/$program"
+		-o "$directory" "k8s.io/kubernetes/cmd/$program"
 done

@@ -29,20 +29,20 @@ func nodeSpace(i int) string   { return fmt.Sprint("pleach-kn", i) }
 func nodeAddress(i int) string { return fmt.Sprint("10.77.0.", 10+i) }
 func podNet(i int) string      { return fmt.Sprintf("10.77.%d.0/24", i) }
 
-// cluster is a cluster whose files are in a folder: programs in bin, what runs in run.
-type cluster struct{ folder string }
+// cluster is a cluster whose files are in a directory: programs in bin, what runs in run.
+type cluster struct{ directory string }
 
-func newCluster(folder string) (*cluster, error) {
-	absolute, err := filepath.Abs(folder)
+func newCluster(directory string) (*cluster, error) {
+	absolute, err := filepath.Abs(directory)
 	return &cluster{absolute}, err
 }
 
 // path returns the path of a file of the running cluster.
 func (c *cluster) path(elements ...string) string {
-	return filepath.Join(append([]string{c.folder, "run"}, elements...)...)
+	return filepath.Join(append([]string{c.directory, "run"}, elements...)...)
 }
 
-func (c *cluster) program(name string) string { return filepath.Join(c.folder, "bin", name) }
+func (c *cluster) program(name string) string { return filepath.Join(c.directory, "bin", name) }
 
 // up starts everything, and returns when all nodes are ready.
 func (c *cluster) up(ctx context.Context) error {
@@ -50,7 +50,8 @@ func (c *cluster) up(ctx context.Context) error {
 		return errors.New("a cluster needs network namespaces and control groups: be root")
 	}
 	if _, err := os.Stat(c.path()); err == nil {
-		return fmt.Errorf("%s exists: a cluster is running, or has ended badly; end it by: kubernetes down %s", c.path(), c.folder)
+		return fmt.Errorf("%s exists: a cluster is running, or has ended badly; end it by: kubernetes down %s",
+			c.path(), c.directory)
 	}
 	for _, step := range []func(context.Context) error{
 		c.makeNetwork, c.startControl, c.startNodes, c.importImages, c.awaitNodes,
@@ -115,7 +116,8 @@ func (c *cluster) kill(name string) error {
 
 // kubectl runs kubectl with some input.
 func (c *cluster) kubectl(ctx context.Context, in io.Reader, args ...string) (string, error) {
-	return command(ctx, controlSpace, in, append([]string{c.program("kubectl"), "--kubeconfig", c.path("kubeconfig")}, args...)...)
+	args = append([]string{c.program("kubectl"), "--kubeconfig", c.path("kubeconfig")}, args...)
+	return command(ctx, controlSpace, in, args...)
 }
 
 // patience is how long a step of a scenario may take.

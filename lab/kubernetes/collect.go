@@ -62,7 +62,7 @@ type outcome struct {
 	Deliveries int     `json:"deliveries"`
 	Lost       int     `json:"lost"`
 	Duplicated int     `json:"duplicated"`
-	Missed     int     `json:"missed"`    // times that a subscriber was told that it missed messages
+	Missed     int     `json:"missed"`    // times that a subscriber got a gap event
 	NoQuorum   float64 `json:"no_quorum"` // longest time in which no agent had a quorum, in seconds
 	LostKeys   int     `json:"lost_keys"`
 	FallenLock int     `json:"fallen_tokens"`
@@ -150,7 +150,8 @@ func longestWithoutQuorum(all []record) float64 {
 // table is the outcomes in Markdown.
 func table(all []outcome) string {
 	var b strings.Builder
-	b.WriteString("| scenario | ready after | messages | lost | duplicated | gaps told | longest without quorum | keys lost | tokens fallen | restarts |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| scenario | ready after | messages | lost | duplicated | gap events | longest without quorum | keys lost |" +
+		" tokens fallen | restarts |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, o := range all {
 		name := o.Name
 		if o.Error != "" {

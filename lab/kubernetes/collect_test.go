@@ -9,7 +9,8 @@ import (
 
 // at returns a record of a pod's first process.
 func at(seconds float64, pod, kind, key string, n uint64, members ...string) record {
-	return record{Pod: pod, Process: 1, Time: int64(seconds * float64(time.Second)), Kind: kind, Key: key, N: n, Members: members}
+	time := int64(seconds * float64(time.Second))
+	return record{Pod: pod, Process: 1, Time: time, Kind: kind, Key: key, N: n, Members: members}
 }
 
 // What is lost, doubled or falls is counted, and nothing else.
@@ -57,7 +58,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The manifest has traffic beside the agent, and a Deployment is made of it.
+// The manifest has traffic next to the agent, and a Deployment is made of it.
 func TestManifests(t *testing.T) {
 	manifest, err := os.ReadFile("../../deploy/kubernetes/statefulset.yaml")
 	if err != nil {
@@ -66,8 +67,9 @@ func TestManifests(t *testing.T) {
 	set := withTraffic(string(manifest))
 	web := deploymentOf(set)
 	for text, want := range map[string]int{
-		"image: " + pleachImage + "\n": 1, "image: " + testImage + "\n": 1, "kind: StatefulSet\n": 0, "volumeClaimTemplates": 0,
-		"name: web\n": 1, "/name: web}": 5, "serviceName": 0, "emptyDir": 2,
+		"image: " + pleachImage + "\n": 1, "image: " + testImage + "\n": 1, "kind: StatefulSet\n": 0,
+		"volumeClaimTemplates": 0,
+		"name: web\n":          1, "/name: web}": 5, "serviceName": 0, "emptyDir": 2,
 	} {
 		if n := strings.Count(web, text); n != want {
 			t.Errorf("%q is %d times in the Deployment, want %d", text, n, want)

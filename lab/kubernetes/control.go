@@ -21,7 +21,8 @@ func (c *cluster) startControl(ctx context.Context) error {
 	}
 	for _, args := range [][]string{
 		{
-			"kube-controller-manager", "--service-account-private-key-file=" + c.path("sa.key"), "--root-ca-file=" + c.path("ca.crt"), "--leader-elect=false",
+			"kube-controller-manager", "--service-account-private-key-file=" + c.path("sa.key"),
+			"--root-ca-file=" + c.path("ca.crt"), "--leader-elect=false",
 			"--node-monitor-grace-period=12s",
 		},
 		{"kube-scheduler", "--leader-elect=false"},

@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-var errUsage = errors.New("usage: kubernetes up|down|run|kubectl FOLDER [ARGUMENT ...]")
+var errUsage = errors.New("usage: kubernetes up|down|run|kubectl DIRECTORY [ARGUMENT ...]")
 
 func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {

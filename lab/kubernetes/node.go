@@ -40,7 +40,8 @@ func (c *cluster) startNode(ctx context.Context, i int) error {
 	}
 	// A file of an earlier containerd that was killed.
 	_ = os.Remove(filepath.Join(dir, "containerd.sock"))
-	if err := c.start(nodeSpace(i), nodeName(i)+".containerd", "containerd", "--config", filepath.Join(dir, "containerd.toml")); err != nil {
+	err := c.start(nodeSpace(i), nodeName(i)+".containerd", "containerd", "--config", filepath.Join(dir, "containerd.toml"))
+	if err != nil {
 		return err
 	}
 	if err := await(ctx, "containerd answers", func() bool {
@@ -49,14 +50,15 @@ func (c *cluster) startNode(ctx context.Context, i int) error {
 	}); err != nil {
 		return err
 	}
-	return c.start(nodeSpace(i), nodeName(i)+".kubelet", c.program("kubelet"), "--config="+filepath.Join(dir, "kubelet.yaml"),
-		"--kubeconfig="+c.path("kubeconfig"), "--root-dir="+filepath.Join(dir, "kubelet"), "--hostname-override="+nodeName(i),
-		"--node-ip="+nodeAddress(i), "--node-labels=topology.kubernetes.io/zone=zone"+fmt.Sprint(i))
+	return c.start(nodeSpace(i), nodeName(i)+".kubelet", c.program("kubelet"),
+		"--config="+filepath.Join(dir, "kubelet.yaml"), "--kubeconfig="+c.path("kubeconfig"),
+		"--root-dir="+filepath.Join(dir, "kubelet"), "--hostname-override="+nodeName(i), "--node-ip="+nodeAddress(i), "--node-labels=topology.kubernetes.io/zone=zone"+fmt.Sprint(i))
 }
 
 // containers runs ctr, which talks to a node's containerd.
 func (c *cluster) containers(ctx context.Context, node int, args ...string) (string, error) {
-	return command(ctx, "", nil, append([]string{"ctr", "-a", c.path(nodeName(node), "containerd.sock"), "-n", "k8s.io"}, args...)...)
+	args = append([]string{"ctr", "-a", c.path(nodeName(node), "containerd.sock"), "-n", "k8s.io"}, args...)
+	return command(ctx, "", nil, args...)
 }
 
 // makeGroups makes control groups for all that runs on a node: kubelets of several nodes would end
@@ -102,7 +104,8 @@ func (c *cluster) processesOf(ctx context.Context, node int) (pids []int, err er
 		return nil, err
 	}
 	pids = numbers(text)
-	_ = filepath.WalkDir(filepath.Join("/sys/fs/cgroup/memory", nodeSpace(node)), func(path string, _ os.DirEntry, err error) error {
+	groups := filepath.Join("/sys/fs/cgroup/memory", nodeSpace(node))
+	_ = filepath.WalkDir(groups, func(path string, _ os.DirEntry, err error) error {
 		if err == nil && filepath.Base(path) == "cgroup.procs" {
 			if text, err := os.ReadFile(path); err == nil {
 				pids = append(pids, numbers(string(text))...)
@@ -178,7 +181,7 @@ func removeGroups(node int) {
 	}
 }
 
-// The sandboxes' network namespaces are mounted in the node's folder, so that they go with it. The
+// The sandboxes' network namespaces are mounted in the node's directory, so that down removes them. The
 // score of the out-of-memory killer cannot be lowered without CAP_SYS_RESOURCE.
 const containerdConfig = `version = 2
 root = "%s/containerd"

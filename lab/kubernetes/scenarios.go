@@ -50,7 +50,7 @@ func (c *cluster) runScenarios(ctx context.Context, names []string) error {
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err == nil {
-		err = os.WriteFile(filepath.Join(c.folder, "scenarios.json"), append(text, '\n'), 0o644)
+		err = os.WriteFile(filepath.Join(c.directory, "scenarios.json"), append(text, '\n'), 0o644)
 	}
 	fmt.Print(table(all))
 	return errors.Join(err, c.kill("collect"), ctx.Err())
@@ -86,7 +86,8 @@ func sleep(ctx context.Context, d time.Duration) {
 func (c *cluster) awaitReady(ctx context.Context) error {
 	return await(ctx, "all pods are ready", func() bool {
 		out, err := c.kubectl(ctx, nil, "get", "statefulset", "pleach", "-o",
-			"jsonpath={.spec.replicas} {.status.readyReplicas} {.status.updatedReplicas} {.status.replicas} {.metadata.generation} {.status.observedGeneration}")
+			"jsonpath={.spec.replicas} {.status.readyReplicas} {.status.updatedReplicas} {.status.replicas} "+
+				"{.metadata.generation} {.status.observedGeneration}")
 		f := strings.Fields(out)
 		return err == nil && len(f) == 6 && f[0] == f[1] && f[0] == f[2] && f[0] == f[3] && f[4] == f[5] && c.nodesReady(ctx)
 	})
@@ -112,11 +113,13 @@ func (c *cluster) apply(ctx context.Context, manifest string) error {
 	return err
 }
 
-// begin applies the manifest, with traffic beside each agent and volumes that all may write to, as
+// begin applies the manifest, with traffic next to each agent and volumes that all may write to, as
 // provisioners of small clusters make them.
 func (c *cluster) begin(ctx context.Context) error {
-	_, _ = c.kubectl(ctx, nil, "create", "secret", "generic", "pleach", "--from-literal=secret=0123456789abcdef0123456789abcdef")
-	if _, err := c.kubectl(ctx, nil, "label", "--overwrite", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted"); err != nil {
+	_, _ = c.kubectl(ctx, nil, "create", "secret", "generic", "pleach", "--from-literal=secret="+strings.Repeat("x", 32))
+	_, err := c.kubectl(ctx, nil, "label", "--overwrite", "namespace", "default",
+		"pod-security.kubernetes.io/enforce=restricted")
+	if err != nil {
 		return err
 	}
 	volumes, err := c.volumes()
@@ -130,7 +133,7 @@ func (c *cluster) begin(ctx context.Context) error {
 	return c.apply(ctx, volumes+withTraffic(string(manifest)))
 }
 
-// withTraffic puts traffic beside the agent.
+// withTraffic adds traffic to the pod of the agent.
 func withTraffic(manifest string) string {
 	image := strings.Index(manifest, "image: pleach")
 	end := image + strings.Index(manifest[image:], "\n")
@@ -149,18 +152,18 @@ func withTraffic(manifest string) string {
 func (c *cluster) volumes() (string, error) {
 	text := `apiVersion: storage.k8s.io/v1
 kind: StorageClass
-metadata: {name: folders, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+metadata: {name: local, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
 provisioner: kubernetes.io/no-provisioner
 volumeBindingMode: WaitForFirstConsumer
 ---
 `
 	for node := 1; node <= nodes; node++ {
 		for i := range 2 {
-			folder := c.path(nodeName(node), "volumes", fmt.Sprint(i))
-			if err := os.MkdirAll(folder, 0o777); err != nil {
+			directory := c.path(nodeName(node), "volumes", fmt.Sprint(i))
+			if err := os.MkdirAll(directory, 0o777); err != nil {
 				return "", err
 			}
-			if err := os.Chmod(folder, 0o777); err != nil {
+			if err := os.Chmod(directory, 0o777); err != nil {
 				return "", err
 			}
 			text += fmt.Sprintf(`apiVersion: v1
@@ -169,11 +172,12 @@ metadata: {name: %s-%d}
 spec:
   capacity: {storage: 1Gi}
   accessModes: [ReadWriteOnce]
-  storageClassName: folders
+  storageClassName: local
   hostPath: {path: %q}
-  nodeAffinity: {required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}}
+  nodeAffinity:
+    required: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [%s]}]}]}
 ---
-`, nodeName(node), i, folder, nodeName(node))
+`, nodeName(node), i, directory, nodeName(node))
 		}
 	}
 	return text, nil
@@ -214,7 +218,8 @@ func (c *cluster) killAgents(ctx context.Context) error {
 			return err
 		}
 		for _, pid := range pids {
-			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.HasPrefix(string(line), "/usr/bin/pleach\x00agent") {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if strings.HasPrefix(string(line), "/usr/bin/pleach\x00agent") {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/pleach-go/pleach/agent/client"
 )
 
-// Traffic runs beside the agent of each pod: it sends, receives, writes keys and takes a lock, and
+// Traffic runs next to the agent of each pod: it sends, receives, writes keys and takes a lock, and
 // tells a collector outside of the cluster what it has seen. What it has not told yet when its node
 // is cut off it tells later.
 
@@ -31,7 +31,7 @@ const (
 	recordSent       = "sent"     // Key is the message
 	recordStable     = "stable"   // all of Members have it
 	recordReceived   = "received" //
-	recordMissed     = "missed"   // the subscriber was told that it has missed messages
+	recordMissed     = "missed"   // the subscriber got an event about missed messages
 	recordPut        = "put"      // Key has N
 	recordLostKey    = "lost key" // Key had N once, and has it no more
 	recordToken      = "token"    // the lock was taken with token N
@@ -134,7 +134,7 @@ func (s *seen) send(ctx context.Context, c *client.Client) {
 	}
 }
 
-// receive subscribes, and goes on where it was if the agent is started again.
+// receive subscribes, and resumes after the last message if the agent is started again.
 func (s *seen) receive(ctx context.Context, c *client.Client) {
 	subscription := client.Subscription{Topic: new(string)}
 	*subscription.Topic = "traffic"
@@ -158,7 +158,8 @@ func (s *seen) put(ctx context.Context, c *client.Client) {
 	key := fmt.Sprintf("%s-%d", s.pod, s.process)
 	for n := uint64(1); ctx.Err() == nil; time.Sleep(putEvery) {
 		if n > 1 {
-			if e, err := c.Get(ctx, key, 10*time.Second); isGone(err) || err == nil && e.Data != fmt.Sprint(n-1) && e.Data != fmt.Sprint(n) {
+			e, err := c.Get(ctx, key, 10*time.Second)
+			if isGone(err) || err == nil && e.Data != fmt.Sprint(n-1) && e.Data != fmt.Sprint(n) {
 				s.note(record{Kind: recordLostKey, Key: key, N: n - 1})
 			}
 		}
@@ -178,7 +179,8 @@ func isGone(err error) bool {
 // lock takes the lock that all pods want, and tells its token.
 func (s *seen) lock(ctx context.Context, c *client.Client) {
 	for ; ctx.Err() == nil; time.Sleep(lockEvery) {
-		l, err := c.Lock(ctx, client.LockRequest{Name: "traffic", TTL: api.DefaultTTL, Wait: true, Timeout: 20 * time.Second})
+		request := client.LockRequest{Name: "traffic", TTL: api.DefaultTTL, Wait: true, Timeout: 20 * time.Second}
+		l, err := c.Lock(ctx, request)
 		if err != nil {
 			continue
 		}

@@ -62,7 +62,8 @@ func field(document any, path ...any) any {
 // The chart with its own values is statefulset.yaml, but for labels and the name of the image.
 func TestHelmChartIsTheManifest(t *testing.T) {
 	need(t, "helm")
-	if out, err := exec.Command("helm", "lint", "--strict", "--kube-version", kubeVersion, "helm/pleach").CombinedOutput(); err != nil {
+	lint := exec.Command("helm", "lint", "--strict", "--kube-version", kubeVersion, "helm/pleach")
+	if out, err := lint.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	chart, err := rendered(t)
@@ -83,7 +84,9 @@ func TestHelmChartIsTheManifest(t *testing.T) {
 		kind  string
 		paths [][]any
 	}{
-		{"Service", [][]any{{"metadata", "name"}, {"spec", "clusterIP"}, {"spec", "publishNotReadyAddresses"}, {"spec", "ports"}}},
+		{"Service", [][]any{
+			{"metadata", "name"}, {"spec", "clusterIP"}, {"spec", "publishNotReadyAddresses"}, {"spec", "ports"},
+		}},
 		{"PodDisruptionBudget", [][]any{{"metadata", "name"}, {"spec", "maxUnavailable"}}},
 		{"NetworkPolicy", [][]any{{"spec", "policyTypes"}, {"spec", "ingress", 0, "ports"}, {"spec", "ingress", 1}}},
 		{"StatefulSet", [][]any{
@@ -112,8 +115,9 @@ func TestHelmChartIsTheManifest(t *testing.T) {
 // Values change what they say.
 func TestHelmValues(t *testing.T) {
 	need(t, "helm")
-	chart, err := rendered(t, "replicas=5", "tls.enabled=true", "tls.issuer.name=ca", "secret.name=", "metrics.podMonitor=true",
-		"image.digest=sha256:"+strings.Repeat("0", 64), "settings.PLEACH_LOG_LEVEL=debug", "group=web", "spreadNodes=ScheduleAnyway")
+	chart, err := rendered(t, "replicas=5", "tls.enabled=true", "tls.issuer.name=ca", "secret.name=",
+		"metrics.podMonitor=true", "image.digest=sha256:"+strings.Repeat("0", 64),
+		"settings.PLEACH_LOG_LEVEL=debug", "group=web", "spreadNodes=ScheduleAnyway")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func Run(seed uint64, o Options) Result {
 	s.checker.watch()
 	s.runUntil(s.now+meetTime, nil)
 	s.checker.unite()
-	s.runUntil(s.now+greetTime, nil)
+	s.runUntil(s.now+introductionTime, nil)
 	s.checker.met = s.now
 	s.record("", "the zones have met: %v", &s.plan)
 	for _, m := range s.members() {
@@ -121,9 +121,9 @@ func Run(seed uint64, o Options) Result {
 // meetTime is how long the zones have to meet before the first broadcast.
 const meetTime = 20 * second
 
-// greetTime is how long they then have to exchange positions: a zone that others have given up begins
+// introductionTime is how long they then have to exchange positions: a zone that others have given up begins
 // with the messages after that.
-const greetTime = 10 * second
+const introductionTime = 10 * second
 
 // begin starts all members.
 func (s *Simulation) begin() {
