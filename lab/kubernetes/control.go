@@ -70,14 +70,13 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `, controlAddress),
 		"Corefile": fmt.Sprintf(`.:53 {
-  bind %s
   errors
   kubernetes cluster.local {
     kubeconfig %s
     ttl 1
   }
 }
-`, controlAddress, c.path("kubeconfig")),
+`, c.path("kubeconfig")),
 	} {
 		if err := os.WriteFile(c.path(name), []byte(text), 0o600); err != nil {
 			return err

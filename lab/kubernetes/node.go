@@ -40,7 +40,8 @@ func (c *cluster) startNode(ctx context.Context, i int) error {
 	}
 	// A file of an earlier containerd that was killed.
 	_ = os.Remove(filepath.Join(dir, "containerd.sock"))
-	err := c.start(nodeSpace(i), nodeName(i)+".containerd", "containerd", "--config", filepath.Join(dir, "containerd.toml"))
+	err := c.start(nodeSpace(i), nodeName(i)+".containerd", "containerd",
+		"--config", filepath.Join(dir, "containerd.toml"))
 	if err != nil {
 		return err
 	}
