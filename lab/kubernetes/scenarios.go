@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -34,8 +33,10 @@ var scenarios = []scenario{
 	{"a Deployment joins and is updated", (*cluster).deploy},
 }
 
-// runScenarios runs those whose names contain one of the arguments, or all.
-func (c *cluster) runScenarios(ctx context.Context, names []string) error {
+// runScenarios runs those whose names contain one of the arguments, or all. With --json it prints
+// JSON instead of a table.
+func (c *cluster) runScenarios(ctx context.Context, args []string) error {
+	names := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--json" })
 	if err := c.start(controlSpace, "collect", c.program("kubernetes"), "collect"); err != nil {
 		return err
 	}
@@ -49,10 +50,10 @@ func (c *cluster) runScenarios(ctx context.Context, names []string) error {
 		all = append(all, c.runScenario(ctx, &s))
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
-	if err == nil {
-		err = os.WriteFile(filepath.Join(c.directory, "scenarios.json"), append(text, '\n'), 0o644)
+	if len(names) == len(args) {
+		text = []byte(table(all))
 	}
-	fmt.Print(table(all))
+	fmt.Println(string(text))
 	return errors.Join(err, c.kill("collect"), ctx.Err())
 }
 

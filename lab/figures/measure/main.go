@@ -54,6 +54,7 @@ var measurements = []measurement{
 	{"fleet.trouble", fleetTrouble},
 	{"fleet.full", fleetFull},
 	{"ulfm.shrink", viewsBesideULFM},
+	{"kubernetes.scenarios", kubernetesScenarios},
 	{"mutants.tests", mutantsTests},
 }
 
