@@ -72,7 +72,7 @@ func (c *cluster) runScenario(ctx context.Context, s *scenario) outcome {
 		o.Error = err.Error()
 	}
 	judge(&o, all)
-	o.Restarts = c.restarts(ctx) - restarts
+	o.Restarts = max(0, c.restarts(ctx)-restarts) // pods that were deleted take theirs with them
 	return o
 }
 
