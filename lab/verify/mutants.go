@@ -18,12 +18,12 @@ type mutant struct {
 // mutants are all of them. Each old text occurs once in its file.
 var mutants = []mutant{
 	{
-		"delivered-twice", disks, "internal/machine/stream/deliver.go", "\tdefault:\n\t\tm.inbox.push(",
-		"\tdefault:\n\t\tif f.delivered%50 == 0 {\n\t\t\tm.inbox.push(&m.inbox.main, Message{Root: f.root, Data: message, View: m.view})\n\t\t}\n\t\tm.inbox.push(",
+		"delivered-twice", disks, "internal/machine/stream/deliver.go", "\t\tnext.Lease = buffer.lease()\n",
+		"\t\tif f.delivered%50 == 0 {\n\t\t\tm.inbox.push(&m.inbox.main, next)\n\t\t}\n\t\tnext.Lease = buffer.lease()\n",
 	},
 	{
-		"dropped", disks, "internal/machine/stream/deliver.go", "case len(message) > m.config.MaxMessage:",
-		"case len(message) > m.config.MaxMessage || f.delivered%200 == 7:",
+		"dropped", disks, "internal/machine/stream/deliver.go", "if len(message) > m.config.MaxMessage {",
+		"if len(message) > m.config.MaxMessage || f.delivered%200 == 7 {",
 	},
 	{"cut-not-delivered", disks, "internal/machine/stream/view.go", "\t\t\tm.deliver(f, end.Next)\n", ""},
 	{
@@ -57,8 +57,8 @@ var mutants = []mutant{
 		"	if e.Memberships == nil || o.since == 0 {",
 	},
 	{
-		"minority-decides", disks, "internal/machine/membership/view.go",
-		"return 2*n > v.Members.Len() || 2*n == v.Members.Len() && s.has(0)", "return 3*n >= v.Members.Len()",
+		"minority-decides", disks, "internal/machine/membership/voters.go",
+		"return 2*n > e.count || 2*n == e.count && s.has(e.lowest)", "return 3*n >= e.count",
 	},
 	{
 		"gap-not-told", disks, "rejoin.go", "&GapError{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}",
