@@ -86,24 +86,18 @@ func makeGroups(node int) error {
 
 // killNode kills all processes of a node at once, as a power failure does.
 func (c *cluster) killNode(ctx context.Context, node int) error {
-	for range 20 { // some may just be starting others
-		pids, err := c.processesOf(ctx, node)
-		if err != nil || len(pids) == 0 {
-			return err
-		}
-		for _, pid := range pids {
+	return await(ctx, "all processes of "+nodeName(node)+" have ended", func() bool {
+		pids := c.processesOf(ctx, node)
+		for _, pid := range pids { // and those that they have just started, in the next round
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-	}
-	return fmt.Errorf("%s has processes that cannot be killed", nodeName(node))
+		return len(pids) == 0
+	})
 }
 
 // processesOf returns the processes in a node's network namespace and in its control groups.
-func (c *cluster) processesOf(ctx context.Context, node int) (pids []int, err error) {
-	text, err := command(ctx, "", nil, "ip", "netns", "pids", nodeSpace(node))
-	if err != nil {
-		return nil, err
-	}
+func (c *cluster) processesOf(ctx context.Context, node int) (pids []int) {
+	text, _ := command(ctx, "", nil, "ip", "netns", "pids", nodeSpace(node)) // there may be no such namespace
 	pids = numbers(text)
 	groups := filepath.Join("/sys/fs/cgroup/memory", nodeSpace(node))
 	_ = filepath.WalkDir(groups, func(path string, _ os.DirEntry, err error) error {
@@ -114,7 +108,7 @@ func (c *cluster) processesOf(ctx context.Context, node int) (pids []int, err er
 		}
 		return nil
 	})
-	return pids, nil
+	return pids
 }
 
 func numbers(text string) (all []int) {
@@ -138,7 +132,7 @@ func (c *cluster) awaitNodes(ctx context.Context) error {
 // down ends everything, and removes what up has made.
 func (c *cluster) down(ctx context.Context) error {
 	for i := 1; i <= nodes; i++ {
-		if err := c.killNode(ctx, i); err != nil && !strings.Contains(err.Error(), "No such file") {
+		if err := c.killNode(ctx, i); err != nil {
 			return err
 		}
 	}

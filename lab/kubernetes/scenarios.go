@@ -214,11 +214,7 @@ func (c *cluster) losePower(ctx context.Context) error {
 
 func (c *cluster) killAgents(ctx context.Context) error {
 	for node := 1; node <= nodes; node++ {
-		pids, err := c.processesOf(ctx, node)
-		if err != nil {
-			return err
-		}
-		for _, pid := range pids {
+		for _, pid := range c.processesOf(ctx, node) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			if strings.HasPrefix(string(line), "/usr/bin/pleach\x00agent") {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
