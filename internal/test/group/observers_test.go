@@ -1,9 +1,11 @@
 package group_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,12 +115,15 @@ func TestObserversAreNoQuorum(t *testing.T) {
 		observers = append(observers, observer(t, fmt.Sprintf("observer%d", i), seeds))
 	}
 	awaitView(t, groups[2], "all", ofSize(6))
+	// The lower ranks die: there may be a view with two voters before the second one does, and the one
+	// that is left is no half with the lowest rank then.
+	slices.SortFunc(groups, func(a, b *pleach.Group) int { return cmp.Compare(a.Rank(), b.Rank()) })
 	for _, g := range groups[:2] {
 		_ = g.Abort()
 	}
 	v := awaitView(t, observers[0], "no quorum", func(v pleach.View) bool { return v.Err != nil })
 	var lost *pleach.QuorumError
-	if !errors.As(v.Err, &lost) || lost.Reachable != 1 || lost.Members != 3 || lost.Needed < 2 {
+	if !errors.As(v.Err, &lost) || lost.Reachable != 1 || lost.Members < 2 || lost.Members > 3 || lost.Needed != 2 {
 		t.Errorf("%v", v.Err)
 	}
 	if err := observers[0].Broadcast(t.Context(), []byte("x")); !errors.Is(err, pleach.ErrNoQuorum) {

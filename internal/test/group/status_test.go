@@ -80,7 +80,7 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 	}
 	meet(t, groups)
 	if s := groups[0].Status(); s.View != 1 || s.Members != size ||
-		s.Quorum != (pleach.Quorum{Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 || s.LastError != "" {
+		s.Quorum != (pleach.Quorum{Voters: size, Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 || s.LastError != "" {
 		t.Errorf("%+v", s)
 	}
 	parted, err := fault.Parse("partition 0 | 1 2 3 4")
@@ -96,7 +96,7 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 	}
 	log.Await(t, "level=WARN", "no quorum: 2 of 5, 3 needed", "rank=0", "view=1")
 	s := groups[0].Status()
-	if s.Quorum != (pleach.Quorum{Reachable: 2, Needed: 3}) || len(s.Suspects) != 3 {
+	if s.Quorum != (pleach.Quorum{Voters: size, Reachable: 2, Needed: 3}) || len(s.Suspects) != 3 {
 		t.Fatalf("%+v", s)
 	}
 	for i, x := range s.Suspects {
