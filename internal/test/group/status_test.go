@@ -80,7 +80,8 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 	}
 	meet(t, groups)
 	if s := groups[0].Status(); s.View != 1 || s.Members != size ||
-		s.Quorum != (pleach.Quorum{Voters: size, Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 || s.LastError != "" {
+		s.Quorum != (pleach.Quorum{Voters: size, Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 ||
+		s.LastError != "" {
 		t.Errorf("%+v", s)
 	}
 	parted, err := fault.Parse("partition 0 | 1 2 3 4")
