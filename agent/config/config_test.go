@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,8 +98,9 @@ func TestLoadRefuses(t *testing.T) {
 		}
 	}
 	for setting, want := range map[string]string{
-		"expect": "--expect: \"x\" is not a number",
-		"tags":   "--tags: \"x\" is not a tag",
+		"expect":   "--expect: \"x\" is not a number",
+		"observer": "--observer: \"x\" is neither true nor false",
+		"tags":     "--tags: \"x\" is not a tag",
 	} {
 		if _, err := Load("", nil, map[string]string{setting: "x"}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: got %v", setting, err)
@@ -159,6 +161,17 @@ func TestFleetSettings(t *testing.T) {
 	} {
 		if _, err := Load(write(t, text), nil, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Each setting has an effect as a flag, whatever its type.
+func TestSettingsAreSet(t *testing.T) {
+	texts := map[string]string{"bool": "true", "int": "7", "time.Duration": "7s", "map[string]string": "a=b"}
+	for _, s := range new(Config).settings() {
+		text := cmp.Or(texts[s.value.Type().String()], "a=b")
+		if err := s.set(text); err != nil || s.value.IsZero() {
+			t.Errorf("%s = %s: %v, %v", s.name, text, s.value, err)
 		}
 	}
 }

@@ -57,6 +57,12 @@ func (s setting) set(text string) error {
 	switch field := s.value.Addr().Interface().(type) {
 	case *string:
 		*field = text
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+		*field = b
 	case *int:
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -89,6 +95,8 @@ func (s setting) set(text string) error {
 			}
 			(*field)[key] = value
 		}
+	default:
+		return fmt.Errorf("%s can be set in the file only", s.name)
 	}
 	return nil
 }
