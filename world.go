@@ -89,7 +89,7 @@ func newWorld(c Config, s *initialState) (*World, error) {
 		Rank: int(s.self.Rank), Size: len(processes), View: s.view.Number, Link: p,
 		KeepCalls: c.Job.LogCalls, KeepBytes: c.Job.LogBytes, PollTime: c.Job.PollTime,
 		Placement: job.Placement(processes), ProgressTimeout: c.Job.ProgressTimeout,
-		Evict:   func(rank int, why error) { go p.EvictStuck(rank, why) },
+		Evict:   func(rank int, why error) { go p.Evict(rank, why) },
 		Network: loggp.Network{Inside: loggp.Link(c.Job.Network.Inside), Between: loggp.Link(c.Job.Network.Between)},
 	}
 	if s.replaces != nil {

@@ -168,6 +168,9 @@ func (e *Engine) addGeneration(contextID, view, before uint64, members []Member)
 	g := &n.generation
 	g.before, g.members = before, members
 	n.peers.newcomers = newcomers(members, before)
+	for _, r := range ranksUpTo(members, view) {
+		n.peers.of(r).upSince = n.now() // all of them run: they have accepted the proposal, or wait to be admitted
+	}
 	n.install(view, ranksUpTo(members, view))
 	later := &e.generation
 	for _, d := range later.departed {

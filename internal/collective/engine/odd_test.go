@@ -72,6 +72,9 @@ func TestSlowestAreAccused(t *testing.T) {
 		"no answer":        {time.Second, []int{3}, func(s *peerStatus) { s.asking.ask(1) }, []int{3}},
 		"asked just now":   {time.Second, []int{3}, func(s *peerStatus) { s.asking.ask(time.Second) }, nil},
 		"not asked":        {time.Second, []int{3}, func(*peerStatus) {}, nil},
+		"not started":      {time.Hour, []int{3}, func(s *peerStatus) { s.asking.ask(1); s.upSince = 0 }, nil},
+		"started late":     {time.Hour, []int{3}, func(s *peerStatus) { s.asking.ask(1); s.upSince = time.Hour - time.Second + 2 }, nil},
+		"started in time":  {time.Hour, []int{3}, func(s *peerStatus) { s.asking.ask(1); s.upSince = time.Hour - time.Second + 1 }, []int{3}},
 	} {
 		var evicted []int
 		e, err := New(Config{Size: 5, Link: &counter{}, ProgressTimeout: time.Second, Evict: func(rank int, why error) {
@@ -85,7 +88,7 @@ func TestSlowestAreAccused(t *testing.T) {
 		}
 		e.mu.Lock()
 		for r := range 5 {
-			e.peers.of(r).finished = 9
+			e.peers.of(r).finished, e.peers.of(r).upSince = 9, 1
 			if slices.Contains(c.behind, r) {
 				e.peers.of(r).finished = 0
 				c.asked(e.peers.of(r))

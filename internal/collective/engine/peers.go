@@ -31,10 +31,11 @@ type peerStatus struct {
 	reports        uint64        // of its progress that have arrived
 	reportedAt     time.Duration // when the last one has
 	asking         asking
-	down           bool   // the link has lost it
-	next, finished uint64 // calls begun, and finished in this view
-	agreements     int    // begun
-	holds          bool   // it holds calls from firstHeld on
+	down           bool          // the link has lost it
+	upSince        time.Duration // when the link first had a connection to it; 0: it may not have started yet
+	next, finished uint64        // calls begun, and finished in this view
+	agreements     int           // begun
+	holds          bool          // it holds calls from firstHeld on
 	firstHeld      uint64
 	last           Signature
 }
@@ -158,7 +159,11 @@ func (e *Engine) setPeerDown(rank int, down bool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.peers.of(rank).down = down || e.peers.failedIn[rank] != 0 // not its replacement
+	s := e.peers.of(rank)
+	s.down = down || e.peers.failedIn[rank] != 0 // not its replacement
+	if !down && s.upSince == 0 {
+		s.upSince = e.now()
+	}
 	for _, o := range e.calls.byNumber {
 		o.changed.Notify()
 	}

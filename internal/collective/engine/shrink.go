@@ -57,7 +57,11 @@ func (e *Engine) nest(contextID uint64, ranks []int, view uint64) *Engine {
 	n.start(c)
 	n.peers.newcomers = n.ranksOf(e, e.peers.newcomers)
 	for i, r := range ranks {
-		n.peers.of(i).down = e.peers.of(r).down
+		before, s := e.peers.of(r), n.peers.of(i)
+		s.down = before.down
+		if before.upSince > 0 {
+			s.upSince = n.now()
+		}
 	}
 	// Failures are installed view by view, as they were here, because the owners of
 	// tasks depend on the order.

@@ -15,6 +15,10 @@ import (
 //   - it has not come to the call, or
 //   - it does not report its progress, which a process does even while its program is busy.
 //
+// A process that has never had a connection may not have started yet: how long that may take is
+// not decided here. Once it has one, it has all of the time to come to a call that others have
+// waited for since before.
+//
 // A process that was late itself accuses no other (local health: Dadgar, Phillips & Currey
 // 2018, Lifeguard): time counts only while it runs, and only what others have said lately
 // counts.
@@ -66,7 +70,9 @@ func (e *Engine) accuseStuck(o *callState, now time.Duration) {
 		case s.cameTo(o) && !silent && (s.reportedSince(now-recent) || s.finishedCall(o)):
 			came++
 		case silent || s.behindSince(o.local.began, now, timeout):
-			missing = append(missing, r)
+			if s.upFor(now, timeout) {
+				missing = append(missing, r)
+			}
 			fallthrough
 		default:
 			others++
@@ -104,7 +110,7 @@ func (e *Engine) accuseSlowest(o *callState, s Signature, since, now time.Durati
 	for _, r := range members {
 		if p := e.peers.of(r); r != e.config.Rank && p.finished <= e.log.lowWater && !p.holds {
 			all++
-			if p.behindSince(since, now, timeout) {
+			if p.upFor(now, timeout) && p.behindSince(since, now, timeout) {
 				behind = append(behind, r)
 			}
 		}
@@ -124,6 +130,11 @@ func (e *Engine) accuseSlowest(o *callState, s Signature, since, now time.Durati
 // not answer. What is merely not known of a process does not count against it.
 func (s *peerStatus) behindSince(since, now, timeout time.Duration) bool {
 	return s.reportedSince(since) || s.asking.unansweredFor(now, timeout/2)
+}
+
+// upFor reports whether a process has had a connection for the first time that long ago.
+func (s *peerStatus) upFor(now, d time.Duration) bool {
+	return s.upSince > 0 && now-s.upSince >= d
 }
 
 // reportedSince reports whether a process has said since a time how far it is.

@@ -140,6 +140,9 @@ func (w *world) start(rank int, view, waiting uint64) {
 		w.t.Fatal(err)
 	}
 	w.engines[rank] = e
+	for r := range w.engines {
+		e.PeerUp(r)
+	}
 	w.open.Add(1)
 	go func() {
 		err := w.program(e.Comm())

@@ -273,18 +273,6 @@ func (p *Link) wait(ctx context.Context, a *attempt) error {
 	}
 }
 
-// EvictStuck reports a process that holds up a call as one that has failed. A process that has
-// never been up may not have started yet: Config.Detection.StartTimeout bounds that.
-func (p *Link) EvictStuck(rank int, why error) {
-	started := false
-	if g := p.group.Load(); g != nil {
-		_ = (*g).Do(func() { started = p.seen[protocol.Rank(rank)] })
-	}
-	if started {
-		p.Evict(rank, why)
-	}
-}
-
 // Evict reports a process as one that has failed.
 func (p *Link) Evict(rank int, why error) {
 	g := p.group.Load()
