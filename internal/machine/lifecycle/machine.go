@@ -31,6 +31,8 @@ type Config struct {
 	// Former, if not nil, has a view that the process before was not in any more: other
 	// processes may want to know it.
 	Former *membership.SavedVote
+	// Arbiter says that the group has an arbiter: see [membership.Config].
+	Arbiter bool
 	// Settings are compared with those of other processes. If nil, they are not.
 	Settings control.Settings
 	// NewNonce draws a nonce.
@@ -100,6 +102,9 @@ func New(c Config) *Machine {
 func (m *Machine) Start(now protocol.Time) {
 	m.now = now
 	m.search.former = m.config.Former
+	if m.config.Arbiter {
+		m.search.tie = membership.AnyMayDecide
+	}
 	m.search.hold(nil, m.self.Nonce)
 	if m.config.Place != nil {
 		m.hold(m.config.Place)

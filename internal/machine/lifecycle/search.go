@@ -33,6 +33,7 @@ type search struct {
 	former *membership.SavedVote // a view that the process is not in any more; nil: none
 	nonce  uint64                // the nonce under which the process asks to join
 	gone   map[string]bool       // members of the place's view, by ID, whose votes are lost
+	tie    membership.Tie        // what half of them can decide
 
 	contacts map[string]*contact // by address
 	order    []*contact          // in the order of asking
@@ -233,7 +234,7 @@ func (s *search) count(i *control.Introduction) {
 	} else {
 		s.result.back = m
 	}
-	if !s.place.View.CanDecideWithout(func(m *membership.Member) bool { return s.gone[m.Identity] }) {
+	if !s.place.View.CanDecideWithout(func(m *membership.Member) bool { return s.gone[m.Identity] }, s.tie) {
 		s.result.join, s.result.alone = true, true
 	}
 }
