@@ -7,9 +7,9 @@ import (
 	"github.com/pleach-go/pleach/protocol"
 )
 
-// In a group that has an arbiter, exactly half of the voters is no quorum by itself, not even with
+// In a group that has an arbiter, exactly half of the voters is not yet a quorum, not even with
 // the lowest one. It becomes one for the next view when the arbiter, which is outside of the group,
-// grants that view to it: then either half can go on without the other. The arbiter grants a view
+// grants that view to it: then either half can continue without the other. The arbiter grants a view
 // to one side only. So any two quorums for a view intersect, as Paxos requires: a majority meets
 // every half, and of two halves that do not meet, one has no grant.
 //
@@ -18,8 +18,8 @@ import (
 // another view, or another half, counts for nothing.
 //
 // A member that has asked wants the view that it has asked for, even if the others are back
-// meanwhile: if it were granted, and nobody decided it, the arbiter could not let the other side go
-// on in that view.
+// meanwhile: if it were granted, and nobody decided it, the other side could not continue in that
+// view.
 
 // ErrArbiterQuorum: without majorities, there is nothing for an arbiter to decide.
 var ErrArbiterQuorum = errors.New("membership: a group that needs no quorum has no arbiter")
@@ -46,7 +46,7 @@ type arbitration struct {
 	side    set           // what this member would claim now; nil: nothing
 	asked   bool          // it has claimed the view
 	granted set           // half of the voters, to which the view is granted; nil: none
-	refused set           // likewise
+	refused set           // half of them that it has refused; nil: none
 	tries   int           // how often in a row the arbiter has not answered
 	again   protocol.Time // it is not asked before
 }

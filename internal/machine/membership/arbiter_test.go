@@ -199,8 +199,8 @@ func TestStaleVerdictsAreIgnored(t *testing.T) {
 	}
 }
 
-// Whoever has asked for a view wants it, although the other is back: it may be granted, and the
-// other could not go on in that view.
+// A member that has asked for a view wants it, although the other is back: it may be granted, and the
+// other could not continue in that view.
 func TestClaimedViewIsUsed(t *testing.T) {
 	for self := range protocol.Rank(2) {
 		a := arbitrated(t, 2, self)

@@ -68,7 +68,7 @@
 //   - proposer.go, prepare.go, propose.go, commit.go, commitcast.go: a change, in
 //     order; assign.go: the rank that a joiner gets.
 //   - voters.go: which members count, and how their roles change; arbiter.go: which half of
-//     them goes on.
+//     them continues.
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
 //     coordinator learns of them; relay.go: how many reports become few.
 //   - doubt.go: how a member that is cut off learns it before the others
