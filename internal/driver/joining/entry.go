@@ -151,9 +151,10 @@ func (l *entry) look() {
 	if l.voter == nil {
 		return
 	}
-	answer, over := l.voter.outcome()
+	answer, over, refused := l.voter.outcome()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.machine.Refused(refused)
 	switch {
 	case answer != nil:
 		l.machine.Admitted(l.now(), answer)

@@ -151,16 +151,16 @@ func (t *voter) afterStep(protocol.Time) {
 }
 
 // outcome returns the view that admits this process as a new member, or that its old place is
-// no longer in a view. It also passes new addresses of other members to the transport.
-func (t *voter) outcome() (answer *membership.Answer, over bool) {
+// no longer in a view, or that the arbiter refuses it. It also passes new addresses of other members to the transport.
+func (t *voter) outcome() (answer *membership.Answer, over, refused bool) {
 	t.node.Look(func() {
 		v := t.machine.View()
-		answer, over = t.answer, t.over
+		answer, over, refused = t.answer, t.over, t.machine.Refused()
 		if answer == nil && !over && t.where(&v) != t.addresses {
 			t.setView(&v)
 		}
 	})
-	return answer, over
+	return answer, over, refused
 }
 
 // where lists the addresses of the other members.

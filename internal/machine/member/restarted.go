@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/machine/heartbeat"
@@ -105,6 +106,13 @@ func (s *RestartedVoter) Outcome() (*membership.Answer, error) {
 
 // Quorum returns how many members are reachable, and how many have to be.
 func (s *RestartedVoter) Quorum() (reachable, needed int, ok bool) { return s.views.Quorum() }
+
+// Refused reports whether the arbiter has let other voters decide the next view.
+func (s *RestartedVoter) Refused() bool {
+	var lost *membership.QuorumError
+	_, err := s.views.State()
+	return errors.As(err, &lost) && lost.Arbiter == membership.Refused
+}
 
 // ForceView lets some members decide the next view without a quorum; see
 // [membership.Machine.ForceView].
