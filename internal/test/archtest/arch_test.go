@@ -132,7 +132,7 @@ var rules = []rule{
 		"internal/base/logsuppress", "internal/driver/prefetch", "internal/driver/job", "internal/driver/operator",
 		"internal/driver/datadir",
 		"internal/base/access", "internal/driver/client", "internal/driver/rounds", "internal/driver/joining",
-		"internal/driver/catchup", "internal/driver/detection",
+		"internal/driver/arbitration", "internal/driver/catchup", "internal/driver/detection",
 	}},
 
 	// What a program adds to a group.
@@ -251,7 +251,9 @@ var rules = []rule{
 		"protocol", "detect", "transport", "internal/driver/tcp",
 		"internal/machine/membership", "internal/machine/member", "internal/machine/detection",
 	}},
+	{pkg: "internal/driver/arbitration", may: []string{"protocol", "internal/machine/membership"}},
 	{pkg: "internal/driver/joining", may: []string{
+		"internal/driver/arbitration",
 		"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/lifecycle", "internal/machine/control",
 		"internal/machine/member", "internal/machine/membership", "internal/machine/heartbeat",
 		"internal/driver/client", "internal/base/logsuppress", "internal/driver/datadir", "internal/driver/node",
