@@ -2,7 +2,7 @@
 # them. .ci/run is what a change must pass.
 
 # The modules that build without cgo. go ./... has the library alone.
-MODULES := ./... ./agent/... ./contrib/arbiter/... ./contrib/grpc/... ./examples/... ./lab/... ./otel/... ./prom/...
+MODULES := ./... ./agent/... ./contrib/arbiter/... ./contrib/groupcache/... ./contrib/grpc/... ./examples/... ./lab/... ./otel/... ./prom/...
 
 FUZZTIME ?= 100000x
 BENCH ?= .

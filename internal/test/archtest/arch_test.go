@@ -19,7 +19,9 @@ const module = "github.com/pleach-go/pleach"
 
 // modules are those besides the library's that the rules hold for: library, agent, lab, in one
 // direction. The others need cgo, or are bridges to one dependency.
-var modules = []string{"agent", "contrib/arbiter", "contrib/grpc", "examples", "lab", "otel", "prom"}
+var modules = []string{
+	"agent", "contrib/arbiter", "contrib/groupcache", "contrib/grpc", "examples", "lab", "otel", "prom",
+}
 
 // anything, in a rule's list, allows every import of that kind.
 const anything = "..."
@@ -139,6 +141,7 @@ var rules = []rule{
 	{pkg: "otel", may: []string{"."}, outside: []string{"go.opentelemetry.io/otel"}},
 	{pkg: "contrib/arbiter", may: []string{"."}},
 	{pkg: "contrib/arbiter/...", may: []string{"contrib/arbiter"}},
+	{pkg: "contrib/groupcache", may: []string{"."}, outside: []string{"github.com/mailgun/groupcache/v2"}},
 	{pkg: "contrib/grpc", may: []string{"."}, outside: []string{"google.golang.org/grpc"}},
 	{
 		pkg: "prom", may: []string{".", "lease", "ordered", "replicated", "shard"},
