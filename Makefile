@@ -2,7 +2,7 @@
 # them. .ci/run is what a change must pass.
 
 # The modules that build without cgo. go ./... has the library alone.
-MODULES := ./... ./agent/... ./examples/... ./lab/... ./otel/... ./prom/...
+MODULES := ./... ./agent/... ./contrib/arbiter/... ./contrib/groupcache/... ./contrib/grpc/... ./examples/... ./lab/... ./otel/... ./prom/...
 
 FUZZTIME ?= 100000x
 BENCH ?= .
@@ -177,6 +177,10 @@ convergence: #: kill members of groups by Pleach, memberlist and serf, in turns:
 .PHONY: serf
 serf: #: run 50 agents each of Pleach and serf: events, deaths, memory, idle processors; two minutes
 	cd lab/peers && go run ./agents --members 50 --events 20 --kills 3 --idle 20s
+
+.PHONY: grpc
+grpc: #: restart, kill and stop gRPC servers under 2,000 requests a second, by views and by a list of addresses; two minutes
+	PLEACH_FULL=1 go test -count=1 -timeout 10m -v ./examples/grpc
 
 MIRROR ?= $(shell apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | head -n 1)
 
