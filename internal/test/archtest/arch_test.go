@@ -165,6 +165,9 @@ var rules = []rule{
 	}},
 	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
 	{pkg: "internal/services/rollouts", pure: true, may: []string{"protocol"}},
+	{pkg: "rollout", may: []string{
+		".", "protocol", "replicated", "internal/services/rollouts", "internal/base/notify",
+	}},
 	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff", "internal/services/tokens"}},
 
 	// What is built on collectives and useful alone.
