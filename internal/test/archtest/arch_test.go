@@ -170,6 +170,10 @@ var rules = []rule{
 		"internal/base/notify",
 	}},
 	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/services/rollouts", pure: true, may: []string{"protocol"}},
+	{pkg: "rollout", may: []string{
+		".", "protocol", "replicated", "internal/services/rollouts", "internal/base/notify",
+	}},
 	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff", "internal/services/tokens"}},
 
 	// What is built on collectives and useful alone.
@@ -235,7 +239,7 @@ var rules = []rule{
 			"internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream",
 			"internal/machine/heartbeat", "internal/machine/detection", "internal/machine/p2p", "internal/machine/unicast",
 			"internal/base/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases",
-			"internal/services/handoff",
+			"internal/services/handoff", "internal/services/rollouts",
 		},
 	},
 	{pkg: "internal/driver/admission", may: []string{"internal/base/access"}},
