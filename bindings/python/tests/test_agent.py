@@ -4,22 +4,9 @@ import os
 import threading
 
 import pytest
-from agents import Agents
 
 from pleach import agent
 from pleach.agent import _calls, _feeds, _http, _terms
-
-SETTINGS = "retain-messages: 100\nhandlers:\n  - {query: hello, run: 'echo hello $(cat)'}\n"
-
-
-@pytest.fixture(scope="module")
-def group():
-    agents = Agents(3, SETTINGS)
-    try:
-        agents.wait_ready()
-        yield agents
-    finally:
-        agents.stop()
 
 
 def collect(iterator, n):

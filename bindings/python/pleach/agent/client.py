@@ -110,6 +110,10 @@ class Client:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        if hasattr(self, "_pid"):
+            self.close()
+
     def close(self) -> None:
         """Close idle connections. The client can still be used."""
         with self._lock:
