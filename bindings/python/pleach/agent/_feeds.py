@@ -111,27 +111,31 @@ class Views(Feed[View]):
 
 
 class Keys(Feed[Change]):
-    """Keys that change. When the stream has opened again, a list tells which were deleted meanwhile."""
+    """Keys that change. When the stream has opened again, lists tell which were deleted meanwhile: one at once, and one
+    when the stream is known to have begun."""
 
     def __init__(self, prefix: str, key: Optional[str]) -> None:
         super().__init__()
         self._prefix, self._key = prefix, key
         self._seen: Dict[str, int] = {}  # versions
-        self._gone: Dict[str, int] = {}  # of keys that the list did not have
-        self._again = False
+        self._gone: Dict[str, int] = {}  # of keys that a list did not have
+        self._beginning = False
 
     def request(self) -> Request:
         return Request("GET", "/v1/watch", {"prefix": self._prefix} if self._key is None else {"key": self._key})
 
     def opened(self) -> Optional[Call[Any]]:
-        again, self._again = self._again, True
-        return _calls.entries(self._prefix if self._key is None else self._key, None) if again and self._seen else None
+        self._beginning = bool(self._seen)
+        return self._list() if self._beginning else None
+
+    def _list(self) -> Call[Any]:
+        return _calls.entries(self._prefix if self._key is None else self._key, None)
 
     def replied(self, result: Tuple[Entry, ...]) -> None:
         there = {e.key for e in result}
-        self._gone = {key: version for key, version in self._seen.items() if key not in there}
-        for key in self._gone:
-            self.ready.append(Change(key, None, self._seen.pop(key)))
+        for key in [key for key in self._seen if key not in there]:
+            self._gone[key] = self._seen.pop(key)
+            self.ready.append(Change(key, None, self._gone[key]))
 
     def receive(self, e: ServerSent) -> Optional[Call[Any]]:
         if e.name in ("put", "delete"):
@@ -142,5 +146,7 @@ class Keys(Feed[Change]):
                     self.ready.append(Change(key, None, version))
             elif version > max(self._seen.get(key, 0), self._gone.get(key, 0)):
                 self._seen[key] = version
+                self._gone.pop(key, None)
                 self.ready.append(Change(key, data_of(reply), version))
-        return None
+        beginning, self._beginning = self._beginning, False
+        return self._list() if beginning else None

@@ -94,7 +94,7 @@ def read_body(head: Head) -> Steps[bytes]:
 
 
 class Event(NamedTuple):
-    """A server-sent event. Without a name it is a position alone."""
+    """A server-sent event. Without a name it is a position alone, or a comment that says that the stream is alive."""
 
     name: str
     id: str
@@ -123,5 +123,4 @@ class Events:
             self._fields[name] = value
             return None
         fields, self._fields = self._fields, {}
-        e = Event(fields.get("event", ""), fields.get("id", ""), fields.get("data", ""))
-        return e if e.name or e.id else None
+        return Event(fields.get("event", ""), fields.get("id", ""), fields.get("data", "")) if fields else None
