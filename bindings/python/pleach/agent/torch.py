@@ -10,7 +10,6 @@ Every process uses the agent of its own host. While that one restarts, calls wai
 
 from __future__ import annotations
 
-import weakref
 from datetime import timedelta
 from typing import Any, List, Optional, Sequence
 
@@ -21,6 +20,7 @@ from . import _store
 from ._store import Text
 from .client import Client
 
+_stores: List[Store] = []  # a process group keeps a store's half in C++ alive, and not the one in Python
 StoreError: Any = getattr(dist, "DistStoreError", RuntimeError)
 
 
@@ -48,8 +48,8 @@ class Store(c10d.Store):
     ) -> None:
         super().__init__()
         self.set_timeout(timeout)
-        store = weakref.ref(self)
-        self._values = _store.Values(job, client or Client(), lambda: _limit(store()), ttl, StoreError)
+        self._values = _store.Values(job, client or Client(), lambda: _limit(self), ttl, StoreError)
+        _stores.append(self)
 
     def set(self, key: str, value: Text) -> None:
         self._values.set(key, value)
@@ -103,7 +103,7 @@ class Store(c10d.Store):
         self._values.clear()
 
 
-def _limit(store: Optional[Store]) -> timedelta:
+def _limit(store: Store) -> timedelta:
     limit: timedelta = getattr(store, "timeout")  # C++ sets it, too
     return limit
 
