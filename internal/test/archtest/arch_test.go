@@ -19,7 +19,9 @@ const module = "github.com/pleach-go/pleach"
 
 // modules are those besides the library's that the rules hold for: library, agent, lab, in one
 // direction. The others need cgo, or are bridges to one dependency.
-var modules = []string{"agent", "examples", "lab", "otel", "prom"}
+var modules = []string{
+	"agent", "contrib/arbiter", "contrib/groupcache", "contrib/grpc", "examples", "lab", "otel", "prom",
+}
 
 // anything, in a rule's list, allows every import of that kind.
 const anything = "..."
@@ -137,6 +139,10 @@ var rules = []rule{
 
 	// What a program adds to a group.
 	{pkg: "otel", may: []string{"."}, outside: []string{"go.opentelemetry.io/otel"}},
+	{pkg: "contrib/arbiter", may: []string{"."}},
+	{pkg: "contrib/arbiter/...", may: []string{"contrib/arbiter"}},
+	{pkg: "contrib/groupcache", may: []string{"."}, outside: []string{"github.com/mailgun/groupcache/v2"}},
+	{pkg: "contrib/grpc", may: []string{"."}, outside: []string{"google.golang.org/grpc"}},
 	{
 		pkg: "prom", may: []string{".", "lease", "ordered", "replicated", "shard"},
 		outside: []string{"github.com/prometheus/client_golang/prometheus"},
@@ -164,6 +170,10 @@ var rules = []rule{
 		"internal/base/notify",
 	}},
 	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/services/rollouts", pure: true, may: []string{"protocol"}},
+	{pkg: "rollout", may: []string{
+		".", "protocol", "replicated", "internal/services/rollouts", "internal/base/notify",
+	}},
 	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff", "internal/services/tokens"}},
 
 	// What is built on collectives and useful alone.
@@ -229,7 +239,7 @@ var rules = []rule{
 			"internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream",
 			"internal/machine/heartbeat", "internal/machine/detection", "internal/machine/p2p", "internal/machine/unicast",
 			"internal/base/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases",
-			"internal/services/handoff",
+			"internal/services/handoff", "internal/services/rollouts",
 		},
 	},
 	{pkg: "internal/driver/admission", may: []string{"internal/base/access"}},
