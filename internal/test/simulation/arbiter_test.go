@@ -32,6 +32,9 @@ func (p *plan) planArbiter(rng *rand.Rand) {
 		p.size = 2
 	}
 	p.troubles = max(p.troubles, 1+rng.IntN(4))
+	if p.begin == founded && !p.durable { // the first one alone would begin another group, or wait for the last
+		p.begin = created
+	}
 }
 
 // beginArbiter draws when the arbiter is down.
