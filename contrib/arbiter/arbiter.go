@@ -47,8 +47,8 @@ func New(s Store) *Arbiter { return &Arbiter{s} }
 // false if the view, or a later one, is granted to another side. After an error, the view may be
 // granted: ask again.
 func (a *Arbiter) Grant(ctx context.Context, claim Claim) (bool, error) {
-	if claim.Group == "" || len(claim.Side) == 0 {
-		return false, errors.New("arbiter: a claim needs a group and members")
+	if claim.View == 0 || len(claim.Side) == 0 {
+		return false, errors.New("arbiter: a claim needs a view and members")
 	}
 	want := recordOf(&claim)
 	encoded, err := json.Marshal(want)

@@ -68,13 +68,14 @@ func TestGrant(t *testing.T) {
 		{"web", 7, side(0, 1), false},
 		{"web", 9, side(2, 3), true},
 		{"other", 1, side(2, 3), true},
+		{"", 1, side(2, 3), true}, // a name like any other
 	} {
 		got, err := a.Grant(t.Context(), arbiter.Claim{Group: c.group, View: c.view, Side: c.side})
 		if err != nil || got != c.want {
 			t.Errorf("claim %d: %v, %v, want %v", i, got, err, c.want)
 		}
 	}
-	for _, c := range []arbiter.Claim{{View: 1, Side: side(1)}, {Group: "web", View: 1}} {
+	for _, c := range []arbiter.Claim{{Group: "web", Side: side(1)}, {Group: "web", View: 1}} {
 		if got, err := a.Grant(t.Context(), c); err == nil {
 			t.Errorf("%+v: %v", c, got)
 		}

@@ -238,7 +238,7 @@ func (s *service) stale(path string, rounds int) (stale int) {
 // and serve it. groupcache's own Remove does not promise that.
 func TestStaleNowhereAfterReceipt(t *testing.T) {
 	s := newService(t)
-	rounds := 200
+	rounds := 100
 	if testutil.Full.On() {
 		rounds = 2000
 	}
