@@ -18,6 +18,7 @@ var defaultPackages = []string{
 	"internal/machine/heartbeat", "internal/machine/detection",
 	"broadcast", "topology", "internal/base/wire", "internal/driver/tcp",
 	"internal/services/sequencer", "internal/services/session", "internal/services/leases", "internal/services/handoff",
+	"internal/services/rollouts",
 }
 
 // users are packages whose tests look for a bug that neither the package's own tests nor the

@@ -134,7 +134,7 @@ var rules = []rule{
 		"internal/base/logsuppress", "internal/driver/prefetch", "internal/driver/job", "internal/driver/operator",
 		"internal/driver/datadir",
 		"internal/base/access", "internal/driver/client", "internal/driver/rounds", "internal/driver/joining",
-		"internal/driver/catchup", "internal/driver/detection",
+		"internal/driver/arbitration", "internal/driver/catchup", "internal/driver/detection",
 	}},
 
 	// What a program adds to a group.
@@ -170,6 +170,10 @@ var rules = []rule{
 		"internal/base/notify",
 	}},
 	{pkg: "internal/services/handoff", pure: true, may: []string{"protocol"}},
+	{pkg: "internal/services/rollouts", pure: true, may: []string{"protocol"}},
+	{pkg: "rollout", may: []string{
+		".", "protocol", "replicated", "internal/services/rollouts", "internal/base/notify",
+	}},
 	{pkg: "shard", may: []string{".", "protocol", "internal/services/handoff", "internal/services/tokens"}},
 
 	// What is built on collectives and useful alone.
@@ -235,7 +239,7 @@ var rules = []rule{
 			"internal/machine/lifecycle", "internal/machine/member", "internal/machine/membership", "internal/machine/stream",
 			"internal/machine/heartbeat", "internal/machine/detection", "internal/machine/p2p", "internal/machine/unicast",
 			"internal/base/wire", "internal/services/sequencer", "internal/services/session", "internal/services/leases",
-			"internal/services/handoff",
+			"internal/services/handoff", "internal/services/rollouts",
 		},
 	},
 	{pkg: "internal/driver/admission", may: []string{"internal/base/access"}},
@@ -257,7 +261,9 @@ var rules = []rule{
 		"protocol", "detect", "transport", "internal/driver/tcp",
 		"internal/machine/membership", "internal/machine/member", "internal/machine/detection",
 	}},
+	{pkg: "internal/driver/arbitration", may: []string{"protocol", "internal/machine/membership"}},
 	{pkg: "internal/driver/joining", may: []string{
+		"internal/driver/arbitration",
 		"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/lifecycle", "internal/machine/control",
 		"internal/machine/member", "internal/machine/membership", "internal/machine/heartbeat",
 		"internal/driver/client", "internal/base/logsuppress", "internal/driver/datadir", "internal/driver/node",
