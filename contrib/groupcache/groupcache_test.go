@@ -153,7 +153,8 @@ const instances = 3
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, database: &database{versions: make(map[string]int)}, processes: make([]*testutil.Process, instances)}
+	s := &service{t: t, database: &database{versions: make(map[string]int)}}
+	s.processes = make([]*testutil.Process, instances)
 	server := httptest.NewServer(s.database)
 	t.Cleanup(server.Close)
 	s.role = role{
@@ -324,8 +325,11 @@ func TestMissedInvalidations(t *testing.T) {
 	a.Receive(second, nil)
 	b.Receive(second, nil)
 	b.Receive(first, nil)
-	for _, other := range []pleach.Message{{Data: first.Data}, {Topic: "x", Data: first.Data}, {Topic: pleachgroupcache.Topic}} {
-		b.Receive(other, nil)
+	for _, topic := range []string{"", "x"} {
+		b.Receive(pleach.Message{Topic: topic, Data: first.Data}, nil)
+	}
+	for _, short := range []string{"", "1234567", "12345678", "12345678\x00"} {
+		b.Receive(pleach.Message{Topic: pleachgroupcache.Topic, Data: []byte(short)}, nil)
 	}
 	if !bytes.Equal(snapshot(a), snapshot(b)) {
 		t.Error("the order of invalidations makes a difference")
