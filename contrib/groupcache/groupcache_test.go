@@ -130,8 +130,11 @@ func (d *database) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	version := d.versions[r.FormValue("key")]
 	d.reads++
 	d.mu.Unlock()
-	time.Sleep(rand.N(10 * time.Millisecond))
-	_, _ = io.WriteString(w, strconv.Itoa(version))
+	select {
+	case <-time.After(rand.N(10 * time.Millisecond)):
+		_, _ = io.WriteString(w, strconv.Itoa(version))
+	case <-r.Context().Done():
+	}
 }
 
 func (d *database) change(key string) int {
