@@ -2,7 +2,7 @@
 # them. .ci/run is what a change must pass.
 
 # The modules that build without cgo. go ./... has the library alone.
-MODULES := ./... ./agent/... ./examples/... ./lab/... ./otel/... ./prom/...
+MODULES := ./... ./agent/... ./contrib/arbiter/... ./contrib/groupcache/... ./contrib/grpc/... ./examples/... ./lab/... ./otel/... ./prom/...
 
 FUZZTIME ?= 100000x
 BENCH ?= .
@@ -121,8 +121,9 @@ PYTHON ?= /usr/bin/python3
 export PLEACH_LIBRARY ?= $(abspath $(LIBPLEACH))/libpleach.so
 
 .PHONY: bindings
-bindings: libpleach ## build the C library, and the wheel and the sdist of the Python package into bin/python
+bindings: libpleach ## build the C library, and the wheels and the sdist of the Python packages into bin/python
 	$(PYTHON) bindings/python/backend.py bin/python
+	$(PYTHON) bindings/python/backend.py bin/python agent
 
 # Debian packages that are missing are installed, by root.
 debian = dpkg -s $(1) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(1); }
@@ -152,9 +153,10 @@ bindings-bench: bindings #: measure Allreduce from Go, C and Python, and a train
 	$(PYTHON) bindings/python/bench.py
 
 .PHONY: bindings-types
-bindings-types: #: check the types of the Python package; needs mypy, python3-numpy and python3-torch
+bindings-types: #: check the types of the Python packages; needs mypy, python3-numpy and python3-torch
 	$(call debian,mypy python3-numpy python3-torch)
 	cd bindings/python && mypy --cache-dir=/dev/null --python-version 3.9 pleach
+	cd bindings/python && mypy --strict --follow-imports=silent --cache-dir=/dev/null --python-version 3.9 pleach/agent
 
 .PHONY: bindings-api
 bindings-api: #: record pleach.h after a change of it on purpose
@@ -177,6 +179,10 @@ convergence: #: kill members of groups by Pleach, memberlist and serf, in turns:
 .PHONY: serf
 serf: #: run 50 agents each of Pleach and serf: events, deaths, memory, idle processors; two minutes
 	cd lab/peers && go run ./agents --members 50 --events 20 --kills 3 --idle 20s
+
+.PHONY: grpc
+grpc: #: restart, kill and stop gRPC servers under 2,000 requests a second, by views and by a list of addresses; two minutes
+	PLEACH_FULL=1 go test -count=1 -timeout 10m -v ./examples/grpc
 
 MIRROR ?= $(shell apt-get indextargets --format '$$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 2>/dev/null | head -n 1)
 

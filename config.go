@@ -108,11 +108,19 @@ type Config struct {
 	// AllowMinority lets any number of members continue after failures, down to
 	// the last. It is safe only where no live process is ever suspected, as among
 	// the processes of one host: otherwise both sides of a partition continue.
-	// If false, a majority of the voters continues, or half with the lowest rank. On the other
+	// If false, a majority of the voters continues, or half with the lowest rank, or which the
+	// Arbiter chooses. On the other
 	// side Broadcast returns [ErrNoQuorum], and so do the calls of a World after
 	// Job.QuorumTimeout. All members use the same. A World whose processes are all on one
 	// host behaves as if it were true.
 	AllowMinority bool
+	// Arbiter decides which half continues when exactly half of the voters is left: then a group of
+	// two survives the death of either member, and one side of every partition continues. With an
+	// arbiter, half of the voters continues only after [Arbiter.Grant] has returned true there, even
+	// if it has the lowest rank; a majority never asks. Without an answer it waits, and
+	// [QuorumError].Arbiter says so. All members use one, and the same. If nil, half continues with the
+	// lowest rank.
+	Arbiter Arbiter
 
 	// Network replaces parts of the network: transport, dialer, and the shape of the tree.
 	Network Network
@@ -427,6 +435,10 @@ func (c *Config) check(m mode) error {
 			!static, "is for OnMessage, in a group with views and without State"},
 		{"Static", c.Static, m == modeStart, "is for Start: the members of a static group are known from the start"},
 		{"AllowMinority", c.AllowMinority, views, "has no effect: a static group never stops"},
+		{
+			"Arbiter", c.Arbiter != nil, group && !c.AllowMinority,
+			"is for groups with a quorum: jobs and static groups ask none, and with AllowMinority all continue",
+		},
 		{"Logger", c.Logger != nil, member, "has no effect"},
 
 		{"Delivery.Echo", c.Delivery.Echo, group, "is for groups with views"},

@@ -137,15 +137,28 @@ type QuorumError struct {
 	Reachable, Members, Needed int
 	// Unreachable are the ranks of the others.
 	Unreachable []int
+	// Arbiter, in a group with Config.Arbiter, says why half of the voters does not continue: it wraps
+	// [ErrArbiterRefused], or [ErrArbiterUnavailable] and the error of the last call. It is nil if there
+	// is another reason, or no answer yet. Replies to operators do not have it.
+	Arbiter error
 }
 
 func (e *QuorumError) Error() string {
-	return fmt.Sprintf("%v in view %d: %d of %d reachable, %d needed; it passes when enough members are back", ErrNoQuorum,
-		e.View, e.Reachable, e.Members, e.Needed)
+	arbiter := ""
+	if e.Arbiter != nil {
+		arbiter = fmt.Sprintf(": %v", e.Arbiter)
+	}
+	return fmt.Sprintf("%v in view %d: %d of %d reachable, %d needed%s; it passes when enough members are back",
+		ErrNoQuorum, e.View, e.Reachable, e.Members, e.Needed, arbiter)
 }
 
-// Unwrap returns [ErrNoQuorum].
-func (e *QuorumError) Unwrap() error { return ErrNoQuorum }
+// Unwrap returns [ErrNoQuorum], and Arbiter if there is one.
+func (e *QuorumError) Unwrap() []error {
+	if e.Arbiter != nil {
+		return []error{ErrNoQuorum, e.Arbiter}
+	}
+	return []error{ErrNoQuorum}
+}
 
 // JoinError is returned when Join has not made this process a member.
 type JoinError struct {
@@ -199,8 +212,11 @@ func (g *session) updateState() {
 		}
 	case membership.NoQuorum:
 		lost := g.lostQuorum()
-		if g.quorumErr.Swap(lost) == nil {
+		before := g.quorumErr.Swap(lost)
+		if before == nil || (before.Arbiter == nil) != (lost.Arbiter == nil) {
 			g.changed.Notify()
+		}
+		if before == nil {
 			g.log.Warn(fmt.Sprintf("no quorum: %d of %d, %d needed", lost.Reachable, lost.Members, lost.Needed),
 				"view", lost.View)
 		}
@@ -227,6 +243,7 @@ func (g *session) lostQuorum() *QuorumError {
 	}
 	v := g.machine.View()
 	lost := &QuorumError{View: v.Number, Reachable: reachable, Members: v.Voters(), Needed: needed}
+	lost.Arbiter = g.faults.arbiter.said()
 	for _, rank := range g.machine.Unreachable() {
 		lost.Unreachable = append(lost.Unreachable, int(rank))
 	}

@@ -123,6 +123,7 @@ type faults struct {
 	history    []ViewChange
 	localError func() (time.Time, error) // the transport's last; nil: it tells none
 	impaired   bool                      // see checkImpaired
+	arbiter    arbitrated
 }
 
 // noteView adds a view to the history, after the members before, within node.Do. It returns

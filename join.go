@@ -121,9 +121,9 @@ func (s *initialState) findPlace(c *Config, ctx context.Context, listener net.Li
 	p, err := joining.Find(ctx, joining.Config{
 		Config: lifecycle.Config{
 			Self: s.self, Seeds: s.seeds, Expect: c.Expect, Replace: c.Recovery.Replace, Place: saved, Former: s.former,
-			NewNonce: newNonce, Speaks: speaks, Settings: compare,
+			NewNonce: newNonce, Speaks: speaks, Settings: compare, Arbiter: c.Arbiter != nil,
 		},
-		Client: clientOf(c), Listener: listener, DataDir: s.data, Heartbeat: heartbeatTimes(c),
+		Client: clientOf(c), Listener: listener, DataDir: s.data, Heartbeat: heartbeatTimes(c), Grant: grantOf(c),
 		SharedBytes: max(0, c.Limits.SharedBytes),
 		Verify:      func(v *membership.View, claim tcp.Claim) error { return verifyClaim(c, v, claim) },
 	})

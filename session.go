@@ -184,7 +184,9 @@ func newSession(group *Group, c Config, s *initialState, u member.Unicast, gap *
 
 // makeParts makes the parts of a membership that are the same in each.
 func (g *session) makeParts(s *initialState) {
-	g.faults = faults{core: g.core, suspects: make(map[protocol.Rank]Suspect)}
+	g.faults = faults{
+		core: g.core, suspects: make(map[protocol.Rank]Suspect), arbiter: arbitrated{core: g.core},
+	}
 	g.candidates = candidates{core: g.core, client: g.network.client, reachSlots: admission.NewSlots(maxReach)}
 	g.credentials = credentials{core: g.core, revoked: s.revoked, setPeers: g.setPeers}
 	g.agreed = agreed{
@@ -233,6 +235,7 @@ func (g *session) memberConfig(s *initialState, u member.Unicast) member.Config 
 	if g.vote.Dir != nil {
 		c.Save = g.vote.Save
 	}
+	c.Ask = g.faults.arbiter.asker(g.asking.Go)
 	return c
 }
 

@@ -102,6 +102,9 @@ func settingsOf(c *Config) control.Settings {
 		{Name: control.SuspicionTimeout, Value: time.Duration(times.Timeout).String()},
 		{Name: control.MaxMessage, Value: strconv.Itoa(cmp.Or(c.Limits.MaxMessage, defaultMaxMessage))},
 	}
+	if c.Arbiter != nil { // missing otherwise: see [control.Settings.Compare]
+		s = append(s, control.Setting{Name: control.Arbiter, Value: "set"})
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Agree)) {
 		s = append(s, control.Setting{Name: "Agree." + name, Value: c.Agree[name]})
 	}

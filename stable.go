@@ -490,6 +490,7 @@ func (c *consumers) makeCurrent(asking *sync.WaitGroup) {
 	}
 	c.current = rounds.New(rounds.Config{
 		Self: c.self.Rank, Direct: c.direct.channel, Stream: c.stream, View: c.view.Load, Misses: c.missesState,
+		Arbiter:    c.config.Arbiter != nil,
 		FlushBatch: func() { c.machine.FlushBatch() }, Go: asking.Go, Life: c.life,
 		Do:  func(f func(protocol.Time)) error { return c.node.Do(f) },
 		Now: func() protocol.Time { return c.node.Now() },

@@ -102,6 +102,7 @@ func newNetworkWith(t testing.TB, size int, seed uint64, c engine.Config,
 		if err != nil {
 			t.Fatal(err)
 		}
+		connect(e, size)
 		n.engines = append(n.engines, e)
 		n.boxes = append(n.boxes, &inbox{wake: sync.NewCond(&n.mu)})
 	}
@@ -111,6 +112,13 @@ func newNetworkWith(t testing.TB, size int, seed uint64, c engine.Config,
 		n.running.Go(func() { n.deliver(r, n.first[r], boxes[r]) })
 	}
 	return n
+}
+
+// connect gives an engine connections to all processes.
+func connect(e *engine.Engine, size int) {
+	for r := range size {
+		e.PeerUp(r)
+	}
 }
 
 // poison overwrites memory that is released, so that a reader that is left finds garbage.
@@ -281,6 +289,7 @@ func (n *network) replace(rank int) {
 	if err != nil {
 		panic(err)
 	}
+	connect(e, len(n.engines))
 	n.dead[rank], n.incarnations[rank] = false, c.Waiting
 	b := &inbox{wake: sync.NewCond(&n.mu)}
 	n.boxes[rank], n.former = b, append(n.former, n.engines[rank])

@@ -1,6 +1,8 @@
 """Build backend (PEP 517) without dependencies: a wheel is a zip file, and this package has nothing to compile.
 
-The wheel has libpleach.so, from PLEACH_LIBRARY or bin/libpleach of the repository. The sdist has none.
+The wheel of pleach has libpleach.so, from PLEACH_LIBRARY or bin/libpleach of the repository. The sdist has none. The wheel
+of pleach-agent has the package pleach.agent alone, which needs neither: `python3 backend.py FOLDER agent` builds it without
+Go and a compiler.
 """
 
 from __future__ import annotations
@@ -42,34 +44,50 @@ def _metadata() -> bytes:
     ).encode()
 
 
+def _sources(package: str) -> "dict[str, bytes]":
+    folder = HERE / package
+    return {f"{package}/{p.name}": p.read_bytes() for p in sorted(folder.iterdir()) if p.suffix in (".py", ".typed")}
+
+
 def build_wheel(folder: str, config_settings: object = None, metadata_directory: object = None) -> str:
-    tag = f"py3-none-linux_{platform.machine()}"
-    info = f"pleach-{_version()}.dist-info"
-    files = {f"pleach/{p.name}": p.read_bytes() for p in sorted((HERE / "pleach").iterdir()) if p.suffix in (".py", ".typed")}
-    files["pleach/libpleach.so"] = _library().read_bytes()
-    files[f"{info}/METADATA"] = _metadata()
-    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: pleach\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
+    files = {**_sources("pleach"), "pleach/libpleach.so": _library().read_bytes()}
+    return _wheel(folder, "pleach", f"py3-none-linux_{platform.machine()}", files, _metadata())
+
+
+def build_agent_wheel(folder: str) -> str:
+    """Build the wheel of pleach.agent. It has no pleach/__init__.py, so that both can be installed."""
+    metadata = (
+        f"Metadata-Version: 2.1\nName: pleach-agent\nVersion: {_version()}\nRequires-Python: >=3.9\nLicense: Apache-2.0\n"
+        "Summary: Client of the local Pleach agent: views, messages, keys and locks\n"
+        "Description-Content-Type: text/markdown\n\n" + (HERE / "pleach" / "agent" / "README.md").read_text()
+    )
+    return _wheel(folder, "pleach_agent", "py3-none-any", _sources("pleach/agent"), metadata.encode())
+
+
+def _wheel(folder: str, name: str, tag: str, files: "dict[str, bytes]", metadata: bytes) -> str:
+    info = f"{name}-{_version()}.dist-info"
+    files[f"{info}/METADATA"] = metadata
+    pure = str(tag.endswith("-any")).lower()
+    files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: pleach\nRoot-Is-Purelib: {pure}\nTag: {tag}\n".encode()
     record = f"{info}/RECORD"
     lines = []
-    for name, data in files.items():
+    for path, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        lines.append(f"{name},sha256={digest},{len(data)}\n")
+        lines.append(f"{path},sha256={digest},{len(data)}\n")
     files[record] = ("".join(lines) + f"{record},,\n").encode()
-    name = f"pleach-{_version()}-{tag}.whl"
-    with zipfile.ZipFile(os.path.join(folder, name), "w", zipfile.ZIP_DEFLATED) as z:
+    file = f"{name}-{_version()}-{tag}.whl"
+    with zipfile.ZipFile(os.path.join(folder, file), "w", zipfile.ZIP_DEFLATED) as z:
         for path, data in files.items():
             entry = zipfile.ZipInfo(path, TIME)
             entry.compress_type, entry.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
             z.writestr(entry, data)
-    return name
+    return file
 
 
 def build_sdist(folder: str, config_settings: object = None) -> str:
     base = f"pleach-{_version()}"
-    files = ["pyproject.toml", "backend.py", "README.md"] + sorted(
-        f"pleach/{p.name}" for p in (HERE / "pleach").iterdir() if p.suffix in (".py", ".typed")
-    )
-    contents = {name: (HERE / name).read_bytes() for name in files}
+    contents = {name: (HERE / name).read_bytes() for name in ("pyproject.toml", "backend.py", "README.md")}
+    contents.update(_sources("pleach"))
     contents["VERSION"], contents["PKG-INFO"] = _version().encode(), _metadata()
     with tarfile.open(os.path.join(folder, base + ".tar.gz"), "w:gz") as tar:
         for name, data in contents.items():
@@ -79,8 +97,11 @@ def build_sdist(folder: str, config_settings: object = None) -> str:
     return base + ".tar.gz"
 
 
-if __name__ == "__main__":  # python3 backend.py FOLDER
+if __name__ == "__main__":  # python3 backend.py FOLDER [agent]
     import sys
 
     os.makedirs(sys.argv[1], exist_ok=True)
-    print(build_wheel(sys.argv[1]), build_sdist(sys.argv[1]))
+    if sys.argv[2:] == ["agent"]:
+        print(build_agent_wheel(sys.argv[1]))
+    else:
+        print(build_wheel(sys.argv[1]), build_sdist(sys.argv[1]))

@@ -79,7 +79,7 @@ export default defineConfig({
     ],
     sidebar: [
       { text: 'Begin', items: [{ text: 'Pleach', link: '/' }, ...pages('', 'why', 'limitations', 'concepts', 'guarantees', 'questions'), { text: 'All pages', link: '/docs/' }] },
-      { text: 'Guides', items: pages('guide', 'tutorial', 'services', 'testing', 'agents', 'jobs') },
+      { text: 'Guides', items: pages('guide', 'tutorial', 'services', 'adapters', 'testing', 'agents', 'jobs') },
       { text: 'API references', items: references() },
       { text: 'Migrate', items: pages('migrate') },
       { text: 'Operate', items: pages('operate', 'checklist', 'deploy', 'kubernetes', 'security', 'monitor', 'troubleshooting', 'versions', 'settings') },

@@ -47,3 +47,16 @@ def only(pattern, text):
     found = re.findall(pattern, text)
     assert len(found) == 1, f"{pattern}: {found} in\n{text}"
     return found[0]
+
+
+@pytest.fixture(scope="session")
+def group():
+    """Three agents. The first lock that they give takes 10 s, so they are there for all tests."""
+    from agents import Agents
+
+    agents = Agents(3, "retain-messages: 100\nhandlers:\n  - {query: hello, run: 'echo hello $(cat)'}\n")
+    try:
+        agents.wait_ready()
+        yield agents
+    finally:
+        agents.stop()

@@ -15,7 +15,7 @@ PYTHON = ROOT / "bindings" / "python"
 
 def backend(folder, out, **env):
     subprocess.run([sys.executable, "backend.py", str(out)], cwd=folder, check=True, env={**os.environ, **env})
-    return next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
+    return next(out.glob("pleach-*.whl")), next(out.glob("*.tar.gz"))
 
 
 def test_wheel_and_sdist(tmp_path):
@@ -32,6 +32,32 @@ def test_wheel_and_sdist(tmp_path):
     script = "import pleach; assert pleach.__file__.startswith(%r); print(pleach.__version__)" % str(tmp_path)
     out = subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True)
     assert out.stdout.strip() == wheel.name.split("-")[1]
+
+
+def test_wheel_of_the_agent(tmp_path):
+    """It is pure Python, needs no Go and no compiler, and works without the wheel of pleach and beside it, also in another
+    place."""
+    env = {"PATH": "/nowhere", "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "backend.py", str(tmp_path), "agent"], cwd=PYTHON, check=True, env=env)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert wheel.name.startswith("pleach_agent-") and wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as z:
+        assert all(name.startswith(("pleach/agent/", "pleach_agent-")) for name in z.namelist())
+        z.extractall(tmp_path / "agent")
+    pleach, _ = backend(PYTHON, tmp_path / "out")
+    with zipfile.ZipFile(pleach) as z:
+        assert not any(name.startswith("pleach/agent") for name in z.namelist())
+        z.extractall(tmp_path / "pleach")
+    use = "import sys; from pleach import agent; agent.Client('/none'); print('numpy' in sys.modules, 'pleach.comm' in sys.modules)"
+    both = use + "; import pleach; print(pleach.World.__name__)"
+    for script, printed, path in (
+        (use, "False False", [tmp_path / "agent"]),
+        (both, "False False\nWorld", [tmp_path / "agent", tmp_path / "pleach"]),
+        (both, "False False\nWorld", [tmp_path / "pleach", tmp_path / "agent"]),
+    ):
+        env["PYTHONPATH"] = ":".join(map(str, path))
+        out = subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True, text=True)
+        assert out.stdout.strip() == printed, path
 
 
 def test_tutorial_runs_as_printed(tmp_path):

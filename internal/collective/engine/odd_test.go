@@ -59,6 +59,9 @@ func TestEmptyView(t *testing.T) {
 // long as they are the lesser part. What was not asked of a process does not count against it.
 func TestSlowestAreAccused(t *testing.T) {
 	reported := func(s *peerStatus) { s.reportedAt = 2 }
+	upSince := func(t time.Duration) func(s *peerStatus) {
+		return func(s *peerStatus) { s.asking.ask(1); s.upSince = t }
+	}
 	for name, c := range map[string]struct {
 		waited  time.Duration
 		behind  []int
@@ -72,9 +75,9 @@ func TestSlowestAreAccused(t *testing.T) {
 		"no answer":        {time.Second, []int{3}, func(s *peerStatus) { s.asking.ask(1) }, []int{3}},
 		"asked just now":   {time.Second, []int{3}, func(s *peerStatus) { s.asking.ask(time.Second) }, nil},
 		"not asked":        {time.Second, []int{3}, func(*peerStatus) {}, nil},
-		"not started":      {time.Hour, []int{3}, func(s *peerStatus) { s.asking.ask(1); s.upSince = 0 }, nil},
-		"started late":     {time.Hour, []int{3}, func(s *peerStatus) { s.asking.ask(1); s.upSince = time.Hour - time.Second + 2 }, nil},
-		"started in time":  {time.Hour, []int{3}, func(s *peerStatus) { s.asking.ask(1); s.upSince = time.Hour - time.Second + 1 }, []int{3}},
+		"not started":      {time.Hour, []int{3}, upSince(0), nil},
+		"started late":     {time.Hour, []int{3}, upSince(time.Hour - time.Second + 2), nil},
+		"started in time":  {time.Hour, []int{3}, upSince(time.Hour - time.Second + 1), []int{3}},
 	} {
 		var evicted []int
 		e, err := New(Config{Size: 5, Link: &counter{}, ProgressTimeout: time.Second, Evict: func(rank int, why error) {

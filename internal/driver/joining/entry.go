@@ -15,6 +15,7 @@ import (
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/base/logsuppress"
 	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/driver/arbitration"
 	"github.com/pleach-go/pleach/internal/driver/client"
 	"github.com/pleach-go/pleach/internal/driver/datadir"
 	"github.com/pleach-go/pleach/internal/driver/tcp"
@@ -36,7 +37,8 @@ type Config struct {
 	Listener         net.Listener
 	DataDir          *datadir.Dir // nil: nothing is saved
 	Heartbeat        heartbeat.Config
-	SharedBytes      int // shared with members on the same host, while it votes
+	Grant            arbitration.Grant // nil: the group has no arbiter
+	SharedBytes      int               // shared with members on the same host, while it votes
 	// Verify returns an error if the other side of a connection must not be the member of
 	// the view that it says it is.
 	Verify func(*membership.View, tcp.Claim) error
@@ -149,9 +151,10 @@ func (l *entry) look() {
 	if l.voter == nil {
 		return
 	}
-	answer, over := l.voter.outcome()
+	answer, over, refused := l.voter.outcome()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.machine.Refused(refused)
 	switch {
 	case answer != nil:
 		l.machine.Admitted(l.now(), answer)

@@ -8,10 +8,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pleach-go/pleach/detect"
 	"github.com/pleach-go/pleach/internal/base/notify"
+	"github.com/pleach-go/pleach/internal/driver/arbitration"
 	"github.com/pleach-go/pleach/internal/driver/client"
 	"github.com/pleach-go/pleach/internal/driver/detection"
 	"github.com/pleach-go/pleach/internal/driver/node"
@@ -34,6 +36,10 @@ type voter struct {
 	detector  *detect.Connections
 	addresses string // of the other members, as the transport knows them
 
+	life   context.Context // ends the calls to the arbiter
+	end    context.CancelFunc
+	asking sync.WaitGroup
+
 	// The outcome; used only within node.Do.
 	answer *membership.Answer
 	over   bool
@@ -42,11 +48,13 @@ type voter struct {
 // newVoter starts to vote, and to ask for a view that admits the candidate in the voter's place.
 func newVoter(l *entry, place *membership.SavedVote, candidate *membership.Member) (_ *voter, err error) {
 	t, c := &voter{entry: l, place: place}, l.Client
+	t.life, t.end = context.WithCancel(context.Background())
 	c.Logger.Info("started again: voting in the old place until a view admits this process", "group", c.Group,
 		"rank", place.Self.Rank, "incarnation", place.Self.Incarnation, "view", place.View.Number)
 	t.machine, err = member.NewRestartedVoter(member.RestartedVoterConfig{
 		Saved: place, Candidate: *candidate, Heartbeat: l.Heartbeat, OnView: t.install,
 		Save: func(state []byte, sync bool) { l.DataDir.SaveLater(state, sync, t.saved) },
+		Ask:  t.asker(),
 	})
 	if err != nil {
 		return nil, err
@@ -80,6 +88,20 @@ func newVoter(l *entry, place *membership.SavedVote, candidate *membership.Membe
 		return nil, err
 	}
 	return t, t.node.Do(t.machine.Start)
+}
+
+// asker returns what asks the arbiter, or nil if there is none.
+func (t *voter) asker() func(membership.Claim) {
+	if t.entry.Grant == nil {
+		return nil
+	}
+	return arbitration.New(arbitration.Config{
+		Grant: t.entry.Grant, Suspicion: t.entry.Heartbeat.Timeout, Life: t.life, Go: t.asking.Go,
+		Judge: func(c membership.Claim, v membership.Verdict, _ error) {
+			_ = t.node.Do(func(now protocol.Time) { t.machine.Judge(now, c, v) })
+		},
+		Logger: t.entry.Client.Logger,
+	}).Ask
 }
 
 // saved is called after each save of the vote, with its error.
@@ -129,16 +151,16 @@ func (t *voter) afterStep(protocol.Time) {
 }
 
 // outcome returns the view that admits this process as a new member, or that its old place is
-// no longer in a view. It also passes new addresses of other members to the transport.
-func (t *voter) outcome() (answer *membership.Answer, over bool) {
+// no longer in a view, or that the arbiter refuses it. It also passes new addresses of other members to the transport.
+func (t *voter) outcome() (answer *membership.Answer, over, refused bool) {
 	t.node.Look(func() {
 		v := t.machine.View()
-		answer, over = t.answer, t.over
+		answer, over, refused = t.answer, t.over, t.machine.Refused()
 		if answer == nil && !over && t.where(&v) != t.addresses {
 			t.setView(&v)
 		}
 	})
-	return answer, over
+	return answer, over, refused
 }
 
 // where lists the addresses of the other members.
@@ -164,8 +186,10 @@ func (t *voter) waiting() (err error) {
 
 // close stops voting. The listener stays open.
 func (t *voter) close() {
+	t.end()
 	_ = t.detector.Close()
 	_ = t.node.Close()
+	t.asking.Wait()
 	t.entry.DataDir.Wait() // a pending save must not overwrite what the member saves
 }
 

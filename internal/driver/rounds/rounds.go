@@ -24,6 +24,8 @@ type Config struct {
 	Stream     *stream.Member
 	View       func() *membership.View
 	FlushBatch func()
+	// Arbiter says that the group has an arbiter.
+	Arbiter bool
 	// Misses reports whether the program has yet to get the state, or the notice of a gap.
 	Misses func() bool
 	// Do calls a function where the machines may be used, and Now is the time there. Go calls one
@@ -56,7 +58,7 @@ const (
 
 // New returns rounds that do not run yet.
 func New(c Config) *Rounds {
-	return &Rounds{config: c, pending: make(map[protocol.Rank][]uint64)}
+	return &Rounds{config: c, machine: freshness.Machine{Arbiter: c.Arbiter}, pending: make(map[protocol.Rank][]uint64)}
 }
 
 // Within reports whether there is a proof that is not older than d, and has rounds run for a while.

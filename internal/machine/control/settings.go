@@ -27,6 +27,9 @@ const (
 	// the SuspicionTimeout of others; that is 0 if silence is not suspected.
 	HeartbeatInterval = "Detection.HeartbeatInterval"
 	SuspicionTimeout  = "Detection.SuspicionTimeout"
+	// Arbiter is only among the settings of processes that have one. A build that does not know
+	// it has none.
+	Arbiter = "Arbiter"
 )
 
 // Limits of settings. They keep a request below the limit of the transport.
@@ -96,7 +99,21 @@ func (s Settings) Compare(theirs Settings, id string) *Difference {
 			}
 		}
 	}
-	return cmp.Or(s.compareLengths(theirs, id), s.compareTimes(theirs, id))
+	return cmp.Or(s.compareArbiters(theirs, id), s.compareLengths(theirs, id), s.compareTimes(theirs, id))
+}
+
+// compareArbiters finds a process that counts half of the voters otherwise than the other one.
+func (s Settings) compareArbiters(theirs Settings, id string) *Difference {
+	const none = "not set"
+	ours, has := s.Get(Arbiter)
+	other, have := theirs.Get(Arbiter)
+	switch {
+	case has == have || len(s) == 0 || len(theirs) == 0:
+		return nil
+	case has:
+		return &Difference{Arbiter, ours, none, id}
+	}
+	return &Difference{Arbiter, none, other, id}
 }
 
 // compareLengths finds a process that cannot receive what the other one sends. Members may

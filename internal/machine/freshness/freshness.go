@@ -77,6 +77,10 @@ const maxRounds = 16
 
 // Machine is one member's proof. The zero value has none.
 type Machine struct {
+	// Arbiter says that the group has an arbiter, which may let either half of a view's voters decide
+	// the next one: then half of them prove nothing.
+	Arbiter bool
+
 	last   uint64 // number of the last round
 	rounds []*round
 	proven protocol.Time // beginning of the last round that ended; 0: none has
@@ -85,6 +89,7 @@ type Machine struct {
 // round asks all members once.
 type round struct {
 	number   uint64
+	tie      membership.Tie
 	began    protocol.Time
 	view     membership.View
 	answered map[protocol.Rank]bool
@@ -110,8 +115,12 @@ func (m *Machine) Begin(now protocol.Time, v *membership.View, self protocol.Ran
 		m.rounds = append(m.rounds[:i], m.rounds[i+1:]...)
 	}
 	m.last++
+	tie := membership.LowestDecides
+	if m.Arbiter {
+		tie = membership.NoneDecides
+	}
 	r := &round{
-		number: m.last, began: now, view: *v, answered: make(map[protocol.Rank]bool),
+		number: m.last, tie: tie, began: now, view: *v, answered: make(map[protocol.Rank]bool),
 		target: make(map[Stream]uint64),
 	}
 	m.rounds = append(m.rounds, r)
@@ -140,7 +149,7 @@ func (r *round) take(from protocol.Rank, a *Answer) {
 
 // quorum reports whether the members that have answered could decide the next view.
 func (r *round) quorum() bool {
-	return r.view.CanDecideWithout(func(m *membership.Member) bool { return !r.answered[m.Rank] })
+	return r.view.CanDecideWithout(func(m *membership.Member) bool { return !r.answered[m.Rank] }, r.tie)
 }
 
 // Waits reports whether a round waits for the program.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pleach-go/pleach/internal/machine/membership"
@@ -58,7 +59,7 @@ func TestAnswersAreEncoded(t *testing.T) {
 func TestRoundProvesItsBeginning(t *testing.T) {
 	const mine, theirs = 2, 0
 	other := Stream{1, 1}
-	calm := Answer{View: 3}
+	calm, arbiter := Answer{View: 3}, "with an arbiter: "
 	for _, c := range []struct {
 		what    string
 		size    int
@@ -67,6 +68,9 @@ func TestRoundProvesItsBeginning(t *testing.T) {
 		proven  bool
 	}{
 		{"alone", 1, nil, program{}, true},
+		{arbiter + "half with the lowest rank", 4, map[protocol.Rank]Answer{1: calm}, program{}, false},
+		{arbiter + "alone of two", 2, nil, program{}, false},
+		{arbiter + "a majority", 4, map[protocol.Rank]Answer{1: calm, 3: calm}, program{}, true},
 		{"a majority", 3, map[protocol.Rank]Answer{1: calm}, program{}, true},
 		{"a minority", 5, map[protocol.Rank]Answer{1: calm}, program{}, false},
 		{"half with the lowest rank", 4, map[protocol.Rank]Answer{1: calm}, program{}, true},
@@ -98,7 +102,7 @@ func TestRoundProvesItsBeginning(t *testing.T) {
 			true,
 		},
 	} {
-		var m Machine
+		m := Machine{Arbiter: strings.HasPrefix(c.what, arbiter)}
 		number := m.Begin(mine, viewOf(3, c.size), theirs, calm)
 		for from, a := range c.answers {
 			m.Answer(number, from, a)

@@ -31,6 +31,8 @@ type Config struct {
 	// Former, if not nil, has a view that the process before was not in any more: other
 	// processes may want to know it.
 	Former *membership.SavedVote
+	// Arbiter says that the group has an arbiter: see [membership.Config].
+	Arbiter bool
 	// Settings are compared with those of other processes. If nil, they are not.
 	Settings control.Settings
 	// NewNonce draws a nonce.
@@ -100,6 +102,7 @@ func New(c Config) *Machine {
 func (m *Machine) Start(now protocol.Time) {
 	m.now = now
 	m.search.former = m.config.Former
+	m.search.arbiter = m.config.Arbiter
 	m.search.hold(nil, m.self.Nonce)
 	if m.config.Place != nil {
 		m.hold(m.config.Place)
@@ -295,6 +298,10 @@ func (m *Machine) Moved(now protocol.Time, v *membership.View, d membership.Deci
 		m.search.hold(m.place, m.self.Nonce)
 	}
 }
+
+// Refused says whether the arbiter has let other voters decide the view after the one that the
+// restarted voter is in. If their votes are lost since, the place is over.
+func (m *Machine) Refused(refused bool) { m.search.refused = refused && m.stage == seated }
 
 // Admitted says that a view has admitted the process in the place that it holds.
 func (m *Machine) Admitted(now protocol.Time, a *membership.Answer) {

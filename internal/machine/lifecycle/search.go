@@ -33,6 +33,8 @@ type search struct {
 	former *membership.SavedVote // a view that the process is not in any more; nil: none
 	nonce  uint64                // the nonce under which the process asks to join
 	gone   map[string]bool       // members of the place's view, by ID, whose votes are lost
+	// arbiter says that there is one, and refused that it has let the other half decide the next view.
+	arbiter, refused bool
 
 	contacts map[string]*contact // by address
 	order    []*contact          // in the order of asking
@@ -83,6 +85,7 @@ func newSearch(self control.Contact, seeds []string) *search {
 // for another one.
 func (s *search) hold(place *membership.SavedVote, nonce uint64) {
 	s.place, s.nonce, s.gone, s.result = place, nonce, make(map[string]bool), finding{}
+	s.refused = false
 	if place != nil {
 		for _, m := range place.View.Members.All() {
 			s.contact(m.Address)
@@ -218,6 +221,17 @@ func (s *search) voter(m *membership.Member) {
 	s.marks[m.Identity] = []uint64{control.Mark(m.Identity, m.Nonce)}
 }
 
+// tie returns what half of the voters of the place's view can decide.
+func (s *search) tie() membership.Tie {
+	switch {
+	case !s.arbiter:
+		return membership.LowestDecides
+	case s.refused:
+		return membership.NoneDecides
+	}
+	return membership.AnyMayDecide
+}
+
 // count notes whether a process still has the vote that it has in the view of the place.
 func (s *search) count(i *control.Introduction) {
 	if s.place == nil {
@@ -233,7 +247,7 @@ func (s *search) count(i *control.Introduction) {
 	} else {
 		s.result.back = m
 	}
-	if !s.place.View.CanDecideWithout(func(m *membership.Member) bool { return s.gone[m.Identity] }) {
+	if !s.place.View.CanDecideWithout(func(m *membership.Member) bool { return s.gone[m.Identity] }, s.tie()) {
 		s.result.join, s.result.alone = true, true
 	}
 }

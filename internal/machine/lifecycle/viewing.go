@@ -74,11 +74,16 @@ func (m *Machine) runViews() {
 	}
 }
 
-// mayDecide reports whether enough members of the view have shown that they can vote.
+// mayDecide reports whether enough members of the view have shown that they can vote. Half of them
+// hold their places: only voters ask an arbiter.
 func (m *Machine) mayDecide() bool {
+	tie := membership.LowestDecides
+	if m.config.Arbiter {
+		tie = membership.NoneDecides
+	}
 	return m.place.View.CanDecideWithout(func(o *membership.Member) bool {
 		return o.Rank != m.place.Self.Rank && !m.search.votes(o)
-	})
+	}, tie)
 }
 
 // viewReplied takes the answer of a member: it has messages, is a restarted voter, is dead, or is

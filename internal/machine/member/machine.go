@@ -70,6 +70,9 @@ type Config struct {
 	// calls Saved later. Until then the member sends no frame of view changes. What could not
 	// be saved is saved again, by another call.
 	Save func(state []byte, sync bool)
+	// Ask, if not nil, asks the arbiter of the group: see [membership.Config]. It does not wait for
+	// the answer: the driver calls Judge later.
+	Ask func(membership.Claim)
 	// OnState is called by Settle when the state, or who is reachable, may have changed.
 	OnState func()
 }
@@ -114,7 +117,7 @@ func New(c Config) (*Machine, error) {
 		return m, err
 	}
 	v := c.Membership
-	v.Self, v.View, v.Log, v.Durable = c.Self, c.View, m, c.Save != nil
+	v.Self, v.View, v.Log, v.Durable, v.Arbiter = c.Self, c.View, m, c.Save != nil, c.Ask != nil
 	v.DoubtTimeout = c.Heartbeat.Timeout * 3 / 20
 	m.views, err = membership.New(v)
 	if err != nil {
@@ -219,6 +222,12 @@ func (m *Machine) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 func (m *Machine) Evict(now protocol.Time, r protocol.Rank, incarnation uint64, cause membership.Cause) error {
 	m.enter(now)
 	return m.views.Evict(now, r, incarnation, cause)
+}
+
+// Judge takes the answer of the arbiter; see [membership.Machine.Judge].
+func (m *Machine) Judge(now protocol.Time, c membership.Claim, v membership.Verdict) {
+	m.enter(now)
+	m.views.Judge(now, c, v)
 }
 
 // RaiseVersion asks for a view with a higher protocol version; see

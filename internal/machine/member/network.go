@@ -130,6 +130,9 @@ func (m *Machine) Next(now protocol.Time) (to protocol.Rank, head, body []byte, 
 		if m.acts {
 			return to, m.mark(viewFrame, head), nil, true
 		}
+		if c, asks := m.views.NextClaim(); asks {
+			m.config.Ask(c)
+		}
 	}
 	if m.heart != nil {
 		to, ok = m.heart.Next(now)

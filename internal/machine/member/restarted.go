@@ -1,6 +1,7 @@
 package member
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/pleach-go/pleach/internal/machine/heartbeat"
@@ -18,6 +19,7 @@ type RestartedVoterConfig struct {
 	Membership membership.Config
 	Heartbeat  heartbeat.Config
 	Save       func(state []byte, sync bool)
+	Ask        func(membership.Claim)
 	OnView     func(v *membership.View)
 }
 
@@ -50,7 +52,7 @@ const maxDeclined = 64
 func NewRestartedVoter(c RestartedVoterConfig) (*RestartedVoter, error) {
 	s := &RestartedVoter{config: c, cut: c.Saved.Decisions().Cut()}
 	v := c.Membership
-	v.Log, v.Durable = s, true
+	v.Log, v.Durable, v.Arbiter = s, true, c.Ask != nil
 	var err error
 	s.views, err = membership.Restore(v, c.Saved)
 	if err != nil {
@@ -105,11 +107,24 @@ func (s *RestartedVoter) Outcome() (*membership.Answer, error) {
 // Quorum returns how many members are reachable, and how many have to be.
 func (s *RestartedVoter) Quorum() (reachable, needed int, ok bool) { return s.views.Quorum() }
 
+// Refused reports whether the arbiter has let other voters decide the next view.
+func (s *RestartedVoter) Refused() bool {
+	var lost *membership.QuorumError
+	_, err := s.views.State()
+	return errors.As(err, &lost) && lost.Arbiter == membership.Refused
+}
+
 // ForceView lets some members decide the next view without a quorum; see
 // [membership.Machine.ForceView].
 func (s *RestartedVoter) ForceView(now protocol.Time, ranks []protocol.Rank) error {
 	s.now = now
 	return s.views.ForceView(now, ranks)
+}
+
+// Judge takes the answer of the arbiter; see [membership.Machine.Judge].
+func (s *RestartedVoter) Judge(now protocol.Time, c membership.Claim, v membership.Verdict) {
+	s.now = now
+	s.views.Judge(now, c, v)
 }
 
 // Machine returns the membership machine, with which the new member continues.
@@ -179,6 +194,9 @@ func (s *RestartedVoter) Next(now protocol.Time) (to protocol.Rank, head, body [
 	if ok {
 		s.buffer = append(append(s.buffer[:0], viewFrame), head...)
 		return to, s.buffer, nil, true
+	}
+	if c, asks := s.views.NextClaim(); asks {
+		s.config.Ask(c)
 	}
 	to, ok = s.heart.Next(now)
 	if ok {

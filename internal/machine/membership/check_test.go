@@ -3,16 +3,19 @@ package membership
 import (
 	"cmp"
 	"fmt"
+	"maps"
 )
 
 // checker holds what all members together have installed, and complains of
 // anything that the package comment rules out.
 type checker struct {
-	views    map[uint64]View
-	cuts     map[uint64]string // by number, with what was delivered before it
-	leavers  map[string]bool   // identity and incarnation
-	nonces   map[uint64]string // the process that has drawn it
-	isQuorum func(v *View, s set) bool
+	views       map[uint64]View
+	cuts        map[uint64]string // by number, with what was delivered before it
+	leavers     map[string]bool   // identity and incarnation
+	nonces      map[uint64]string // the process that has drawn it
+	isQuorum    func(v *View, s set) bool
+	withArbiter bool  // there is one
+	arbiter     judge // what it has granted
 }
 
 func newChecker() *checker {
@@ -20,6 +23,14 @@ func newChecker() *checker {
 		views: map[uint64]View{}, cuts: map[uint64]string{}, leavers: map[string]bool{},
 		nonces: map[uint64]string{},
 	}
+}
+
+// leaves returns the checker of a world in which a member wants to leave.
+func (c *checker) leaves(m Member) *checker {
+	fresh := *c
+	fresh.leavers = maps.Clone(c.leavers)
+	fresh.leavers[who(m)] = true
+	return &fresh
 }
 
 func who(m Member) string { return fmt.Sprintf("%s#%d", m.Identity, m.Incarnation) }
@@ -98,6 +109,20 @@ func (c *checker) primary(v *View) error {
 		if v.Holds(m.Rank, m.Incarnation) || c.leavers[who(*m)] {
 			stay.add(i)
 		}
+	}
+	if c.withArbiter {
+		e := before.electorate()
+		e.arbiter = true
+		var side []Member
+		for _, i := range stay.each() {
+			if m := before.Members.At(i); e.has(i) {
+				side = append(side, *m)
+			}
+		}
+		if granted := c.arbiter == (judge{v.Number, sideText(side)}); !e.majority(stay) && (!granted || !e.half(stay)) {
+			return fmt.Errorf("two primaries: %v has neither a majority of %v nor a grant", v, &before)
+		}
+		return nil
 	}
 	if c.isQuorum != nil && !c.isQuorum(&before, stay) || c.isQuorum == nil && !countsMost(&before, stay) {
 		return fmt.Errorf("two primaries: %v does not go on from a majority of %v", v, &before)

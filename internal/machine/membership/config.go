@@ -20,6 +20,9 @@ type Config struct {
 	// member is ever suspected, as under one launcher. Otherwise two halves of a
 	// group may install views without each other.
 	NoQuorum bool
+	// Arbiter says that the group has an arbiter; see arbiter.go. All members have the same. The
+	// driver asks it what NextClaim returns, and passes the answer to Judge.
+	Arbiter bool
 
 	// Durable says that the driver saves what Unsaved returns. A view that this member
 	// has decided is then installed only after its own acceptance is saved: it may be the
@@ -107,6 +110,9 @@ func (c *Config) check() error {
 	}
 	if c.NoQuorum && c.View.Members.observers() > 0 {
 		return ErrObserverQuorum
+	}
+	if c.NoQuorum && c.Arbiter {
+		return ErrArbiterQuorum
 	}
 	if c.Log == nil {
 		return errors.New("membership: no Log given: a member without messages needs one that does nothing")

@@ -31,7 +31,8 @@
 //
 //   - Agreement: no two members install different views of one number, and each
 //     view begins with a majority of the voters of the one before (exactly half
-//     counts if it holds the lowest voter), unless [Config.NoQuorum] is set.
+//     counts if it holds the lowest voter, or with [Config.Arbiter] if that grants
+//     it the view), unless [Config.NoQuorum] is set.
 //   - Same-view delivery (view synchrony): all members that install two views in a
 //     row have delivered the same messages in the first, if the [Log] keeps its
 //     contract.
@@ -45,11 +46,11 @@
 //
 // In: [Machine.Receive] and [Machine.Up] for the transport; [Machine.Suspect] and
 // [Machine.Trust] for a detector; [Machine.Join] and [Machine.Leave] for requests;
-// [Machine.LogFlushed] when the log may have flushed. Out, after each of these and
-// at [Machine.Deadline]: [Machine.Next] until it has nothing left to send, then
-// [Machine.Answers] and [Machine.State]. The machine calls its [Log] from within
-// these methods, so the log learns of every view. A machine is not safe for
-// concurrent use.
+// [Machine.LogFlushed] when the log may have flushed; [Machine.Judge] for an
+// arbiter. Out, after each of these and at [Machine.Deadline]: [Machine.Next] until
+// it has nothing left to send, then [Machine.Answers], [Machine.NextClaim] and
+// [Machine.State]. The machine calls its [Log] from within these methods, so the
+// log learns of every view. A machine is not safe for concurrent use.
 //
 // A frame may be lost, duplicated, late or out of order. It must come from the
 // rank that the driver names. A frame may go to a rank that is no longer in the
@@ -66,7 +67,8 @@
 //   - acceptor.go: the state of a member about the next view, and its invariants.
 //   - proposer.go, prepare.go, propose.go, commit.go, commitcast.go: a change, in
 //     order; assign.go: the rank that a joiner gets.
-//   - voters.go: which members count, and how their roles change.
+//   - voters.go: which members count, and how their roles change; arbiter.go: which half of
+//     them continues.
 //   - suspicion.go, join.go, leave.go: reasons for a change; reporter.go: how the
 //     coordinator learns of them; relay.go: how many reports become few.
 //   - doubt.go: how a member that is cut off learns it before the others

@@ -39,8 +39,8 @@ func (m *Machine) Evict(now protocol.Time, r protocol.Rank, incarnation uint64, 
 	case cause == OperatorEvicted:
 		rest := m.survivors(m.unreachable())
 		rest.remove(i)
-		if !m.isMajority(rest) {
-			return m.quorumError(m.electorate.among(rest), m.needed(rest))
+		if !m.mayDecide(rest) {
+			return m.quorumError(rest)
 		}
 	}
 	s := &m.suspicions
@@ -61,7 +61,7 @@ func (m *Machine) Evict(now protocol.Time, r protocol.Rank, incarnation uint64, 
 func (m *Machine) withdrawEvictions() {
 	s := &m.suspicions
 	ordered := func(x suspect) bool { return x.cause == OperatorEvicted }
-	if !slices.ContainsFunc(s.own, ordered) || m.isMajority(m.survivors(m.unreachable())) {
+	if !slices.ContainsFunc(s.own, ordered) || m.mayDecide(m.survivors(m.unreachable())) {
 		return
 	}
 	s.own, s.marked = slices.DeleteFunc(s.own, ordered), nil

@@ -27,6 +27,10 @@ type bounds struct {
 	tree                                     bool // not flat
 	pings                                    bool // attempts are abandoned before anything is sent again
 	crashes, suspicions, sends, ticks, joins int
+	arbiter                                  bool // there is one; it is as slow as any frame, and may never answer
+	unanswered, repeated                     int  // how often a call to the arbiter fails, and an answer comes again
+	trusts, leaves                           int
+	mistaken                                 bool // answers of the arbiter count for any view: a bug
 	// states ends the search when so many were seen; 0: all are.
 	states int
 	// deep looks along random paths first rather than through all in order. What
@@ -39,6 +43,7 @@ type world struct {
 	members []*citizen
 	net     []parcel // nothing twice
 	left    bounds   // what may still happen
+	arbiter judge
 	checker *checker
 }
 
@@ -58,7 +63,35 @@ type parcel struct {
 	from, to int
 	frame    string
 	datum    datum
+	claim    *Claim // to the arbiter, or its answer
+	judged   bool
+	granted  bool
 	key      uint64
+}
+
+// judge is an arbiter: it stores the highest view that it has granted, and to which side.
+type judge struct {
+	view uint64
+	side string
+}
+
+// grant grants the view of a claim, or does not.
+func (j *judge) grant(c *Claim) bool {
+	if side := sideText(c.Side); c.View > j.view {
+		j.view, j.side = c.View, side
+	} else if c.View < j.view || side != j.side {
+		return false
+	}
+	return true
+}
+
+// sideText names the members of a side.
+func sideText(side []Member) string {
+	var b strings.Builder
+	for _, m := range side {
+		b.WriteString(who(m) + " ")
+	}
+	return b.String()
 }
 
 // explorer goes through worlds.
@@ -88,16 +121,18 @@ func explore(b bounds, configure func(*Config)) *explorer {
 	w.checker.views[1] = v
 	for _, self := range v.Members.All() {
 		l := newTestLog(*self, v)
-		c := Config{Self: *self, View: v, Log: l, StatusInterval: 1 << 50}
+		c := Config{Self: *self, View: v, Log: l, StatusInterval: 1 << 50, Arbiter: b.arbiter}
 		if b.tree {
 			c.FlatThreshold, c.relays = -1, []int{2}
 		}
 		if !b.pings {
 			c.AttemptTimeout = second
 		}
+		w.checker.withArbiter = b.arbiter
 		if configure != nil {
 			configure(&c)
-			w.checker.isQuorum = func(*View, set) bool { return true } // to see what follows from it
+			// To see what follows from it.
+			w.checker.isQuorum, w.checker.withArbiter = func(*View, set) bool { return true }, false
 		}
 		m, err := New(c)
 		if err != nil {
@@ -121,7 +156,7 @@ func (e *explorer) keyOf(c *citizen) uint64 {
 }
 
 // key is a number for a world's state.
-func (w *world) key() uint64 {
+func (w *world) key(seed maphash.Seed) uint64 {
 	var k uint64
 	for _, c := range w.members {
 		k = k*0x9e3779b97f4a7c15 + c.key
@@ -130,7 +165,12 @@ func (w *world) key() uint64 {
 		k += p.key * 0xbf58476d1ce4e5b9
 	}
 	l := &w.left
-	return k ^ uint64(l.crashes+7*(l.suspicions+7*(l.sends+7*(l.ticks+7*(l.joins+7*l.roles)))))*0x94d049bb133111eb
+	for _, spent := range []int{
+		l.crashes, l.suspicions, l.sends, l.ticks, l.joins, l.roles, l.unanswered, l.repeated, l.trusts, l.leaves,
+	} {
+		k = k*31 + uint64(spent)
+	}
+	return k*0x94d049bb133111eb ^ w.arbiter.view<<32 ^ maphash.String(seed, w.arbiter.side)
 }
 
 // visit goes into a world and all that follow from it.
@@ -138,7 +178,7 @@ func (e *explorer) visit(w *world) {
 	if e.violation != nil || e.limit > 0 && len(e.seen) >= e.limit {
 		return
 	}
-	key := w.key()
+	key := w.key(e.seed)
 	if _, ok := e.seen[key]; ok {
 		return
 	}
@@ -174,6 +214,12 @@ func (s step) String() string {
 	switch {
 	case s.what != "deliver":
 		return fmt.Sprintf("%s %d %d", s.what, s.who, s.x)
+	case s.parcel.claim != nil && !s.parcel.judged:
+		return fmt.Sprintf("the arbiter gets view %d for %sfrom %d", s.parcel.claim.View, sideText(s.parcel.claim.Side),
+			s.who)
+	case s.parcel.claim != nil:
+		return fmt.Sprintf("%d learns that view %d for %sis granted: %t", s.who, s.parcel.claim.View,
+			sideText(s.parcel.claim.Side), s.parcel.granted)
 	case s.parcel.frame == "":
 		return fmt.Sprintf("%d gets %+v from %d", s.who, s.parcel.datum, s.parcel.from)
 	default:
@@ -204,7 +250,17 @@ func (w *world) steps() []step {
 		if w.left.joins > 0 {
 			steps = append(steps, step{what: "join", who: i})
 		}
+		if w.left.leaves > 0 && !c.m.leaving {
+			steps = append(steps, step{what: "leave", who: i})
+		}
+		if w.left.unanswered > 0 && c.m.claims.asking != nil {
+			steps = append(steps, step{what: "unanswered", who: i})
+		}
 		for j, peer := range w.members {
+			known := func(x suspect) bool { return x.rank == peer.self.Rank }
+			if w.left.trusts > 0 && slices.ContainsFunc(c.m.suspicions.own, known) {
+				steps = append(steps, step{what: "trust", who: i, x: j})
+			}
 			suspected := slices.Contains(c.m.suspicions.own, suspect{peer.self.Rank, peer.self.Incarnation, 0})
 			if w.left.suspicions > 0 && i != j && !suspected && c.m.view.Holds(peer.self.Rank, peer.self.Incarnation) {
 				steps = append(steps, step{what: "suspect", who: i, x: j})
@@ -213,20 +269,27 @@ func (w *world) steps() []step {
 	}
 	for _, p := range w.net {
 		steps = append(steps, step{what: "deliver", who: p.to, parcel: p})
+		if p.judged && w.left.repeated > 0 {
+			steps = append(steps, step{what: "deliver", who: p.to, x: 1, parcel: p})
+		}
 	}
 	return steps
 }
 
 // take makes the world that follows from a step.
 func (e *explorer) take(w *world, s step) (*world, error) {
-	next := &world{members: slices.Clone(w.members), net: slices.Clone(w.net), left: w.left, checker: w.checker}
+	next := &world{
+		members: slices.Clone(w.members), net: slices.Clone(w.net), left: w.left, checker: w.checker, arbiter: w.arbiter,
+	}
 	c := deepCopy(w.members[s.who])
 	next.members[s.who] = c
 	switch s.what {
 	case "crash":
 		next.left.crashes--
 		c.dead = true
-		next.net = slices.DeleteFunc(next.net, func(p parcel) bool { return p.to == s.who })
+		next.net = slices.DeleteFunc(next.net, func(p parcel) bool {
+			return p.to == s.who && (p.claim == nil || p.judged) // a claim is with the arbiter already
+		})
 		c.key = e.keyOf(c)
 		return next, nil
 	case "send":
@@ -245,13 +308,42 @@ func (e *explorer) take(w *world, s step) (*world, error) {
 			Identity: "joiner", Nonce: 2, Version: c.m.view.Version,
 			Observer: c.m.view.Members.observers() > 0,
 		}, false)
+	case "leave":
+		next.left.leaves--
+		next.checker = next.checker.leaves(c.self)
+		c.m.Leave(c.now)
+	case "unanswered":
+		next.left.unanswered--
+		c.m.Judge(c.now, *c.m.claims.asking, Unanswered)
+	case "trust":
+		next.left.trusts--
+		peer := w.members[s.x].self
+		c.m.Trust(c.now, peer.Rank, peer.Incarnation)
 	case "suspect":
 		next.left.suspicions--
 		peer := w.members[s.x].self
 		c.m.Suspect(c.now, peer.Rank, peer.Incarnation)
 	default:
-		next.net = slices.DeleteFunc(next.net, func(p parcel) bool { return p.key == s.parcel.key })
-		if s.parcel.frame == "" {
+		if s.x == 0 {
+			next.net = slices.DeleteFunc(next.net, func(p parcel) bool { return p.key == s.parcel.key })
+		} else {
+			next.left.repeated--
+		}
+		if a := s.parcel; a.claim != nil && !a.judged { // it is the arbiter's turn, and nobody else's
+			e.post(next, parcel{to: a.to, claim: a.claim, judged: true, granted: next.arbiter.grant(a.claim)})
+			next.members[s.who] = w.members[s.who]
+			return next, nil
+		} else if a.claim != nil {
+			verdict := Refused
+			if a.granted {
+				verdict = Granted
+			}
+			about := *a.claim
+			if w.left.mistaken {
+				about = Claim{c.m.view.Number + 1, []Member{c.self}}
+			}
+			c.m.Judge(c.now, about, verdict)
+		} else if s.parcel.frame == "" {
 			c.log.receive(protocol.Rank(s.parcel.from), s.parcel.datum)
 		} else if err := c.m.Receive(c.now, protocol.Rank(s.parcel.from), []byte(s.parcel.frame)); err != nil {
 			return next, err
@@ -272,6 +364,9 @@ func (e *explorer) settle(w *world, i int, c *citizen) error {
 		}
 		e.post(w, parcel{from: i, to: int(to), frame: string(b)})
 	}
+	if claim, ok := c.m.NextClaim(); ok {
+		e.post(w, parcel{from: i, to: i, claim: &claim})
+	}
 	for _, o := range c.log.out {
 		e.post(w, parcel{from: i, to: int(o.to), datum: o.datum})
 	}
@@ -283,6 +378,7 @@ func (e *explorer) settle(w *world, i int, c *citizen) error {
 			return nil
 		}
 		fresh := *w.checker
+		fresh.arbiter = w.arbiter
 		fresh.views, fresh.cuts = maps.Clone(fresh.views), maps.Clone(fresh.cuts)
 		w.checker = &fresh
 		digest := c.log.record[c.installed]

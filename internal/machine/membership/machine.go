@@ -25,6 +25,7 @@ type Machine struct {
 	history    []*value   // the last decisions, in order, for stragglers
 	later      *frame     // the commit after the decided one, until that is installed
 
+	claims     claims
 	suspicions suspicions
 	observed
 	reporter reporter
@@ -112,6 +113,8 @@ func (m *Machine) enter(v *View) {
 	m.observed = observed{doubt: doubt{quiet: m.doubt.quiet}}
 	m.self, _ = v.index(m.config.Self.Rank)
 	m.electorate = v.electorate()
+	m.electorate.arbiter = m.config.Arbiter
+	m.claims.arbitration = arbitration{}
 	if m.names != nil {
 		for gone := range before.Since(v.Members) {
 			delete(m.names, gone.Identity)

@@ -19,9 +19,11 @@ type proposer struct {
 	restart  protocol.Time // when to abandon because participants have died; Never: none has
 }
 
-// begin attempts a change with those members as participants, if they are a quorum.
+// begin attempts a change with those members as participants, if they are a quorum. If the arbiter
+// may make them one, it is asked.
 func (m *Machine) begin(now protocol.Time, members set) {
 	if !m.isQuorum(members) {
+		m.claim(members)
 		return
 	}
 	b := Ballot{max(m.acceptor.promised.Round, m.seen) + 1, m.config.Self.Rank}

@@ -97,7 +97,7 @@ func TestQuorumsMeet(t *testing.T) {
 		if e.majority(s) != countsMost(&v, s) || e.majority(s) == e.majority(s.complement(n)) {
 			t.Fatalf("%v of %v is a quorum: %t, and so are the others", s.each(), voters.each(), e.majority(s))
 		}
-		if v.CanDecideWithout(func(m *Member) bool { return !a[int(m.Rank)] }) != e.majority(s) {
+		if v.CanDecideWithout(func(m *Member) bool { return !a[int(m.Rank)] }, LowestDecides) != e.majority(s) {
 			t.Fatal("members that are left can decide if they are a quorum")
 		}
 		if s.has(voters.each()[0]) && e.majority(s) != (e.among(s) >= v.Needed()) {
@@ -198,8 +198,20 @@ func TestCanDecideWithout(t *testing.T) {
 	}
 	v := firstView(5)
 	for gone, can := range []bool{true, true, true, false, false, false} {
-		if got := v.CanDecideWithout(func(m *Member) bool { return int(m.Rank) < gone }); got != can {
+		if got := v.CanDecideWithout(func(m *Member) bool { return int(m.Rank) < gone }, LowestDecides); got != can {
 			t.Errorf("without %d of 5: %t", gone, got)
+		}
+	}
+	v = firstView(4)
+	lower := func(m *Member) bool { return m.Rank < 2 }
+	upper := func(m *Member) bool { return m.Rank >= 2 }
+	one := func(m *Member) bool { return m.Rank == 0 }
+	for tie, want := range map[Tie][3]bool{
+		LowestDecides: {false, true, true}, NoneDecides: {false, false, true}, AnyMayDecide: {true, true, true},
+	} {
+		got := [3]bool{v.CanDecideWithout(lower, tie), v.CanDecideWithout(upper, tie), v.CanDecideWithout(one, tie)}
+		if got != want {
+			t.Errorf("rule %d: without the lower half, the upper one, and one: %t", tie, got)
 		}
 	}
 }

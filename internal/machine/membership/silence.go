@@ -41,7 +41,7 @@ func (m *Machine) considerSilence(now protocol.Time) {
 	if !m.config.NoQuorum { // without majorities, two coordinators make two groups
 		m.awaitCoordinator(now)
 	}
-	if s := &m.silence; !s.excused && !m.isQuorum(m.survivors(m.excluded())) {
+	if s := &m.silence; !s.excused && !m.mayDecide(m.survivors(m.excluded())) {
 		s.excused, r.tried, m.awaiting.since = true, now, now
 	}
 }

@@ -48,6 +48,9 @@ type QuorumError struct {
 	View                       uint64
 	Reachable, Members, Needed int // of the voters
 	Observers                  int // that the view has besides
+	// Arbiter is what the arbiter has said about those that are reachable, if they are half of the
+	// voters.
+	Arbiter Verdict
 }
 
 func (e *QuorumError) Error() string {
@@ -55,8 +58,15 @@ func (e *QuorumError) Error() string {
 	if e.Observers > 0 {
 		members = "voters"
 	}
-	return fmt.Sprintf("membership: no quorum: %d of %d %s of view %d are reachable, %d are needed", e.Reachable,
-		e.Members, members, e.View, e.Needed)
+	arbiter := ""
+	switch e.Arbiter {
+	case Refused:
+		arbiter = ", and the arbiter has granted another side this view or a later one"
+	case Unanswered:
+		arbiter = ", and the arbiter does not answer"
+	}
+	return fmt.Sprintf("membership: no quorum: %d of %d %s of view %d are reachable, %d are needed%s", e.Reachable,
+		e.Members, members, e.View, e.Needed, arbiter)
 }
 
 // EvictedError is the error of a member in state [Evicted].
@@ -94,16 +104,18 @@ func (m *Machine) State() (State, error) {
 		}
 		return Evicted, m.done
 	}
-	if reachable, needed, ok := m.Quorum(); !ok {
-		return NoQuorum, m.quorumError(reachable, needed)
+	if _, _, ok := m.Quorum(); !ok {
+		return NoQuorum, m.quorumError(m.survivors(m.unreachable()))
 	}
 	return Active, nil
 }
 
-func (m *Machine) quorumError(reachable, needed int) *QuorumError {
+// quorumError says why some members, which are reachable, are no quorum.
+func (m *Machine) quorumError(reachable set) *QuorumError {
 	return &QuorumError{
-		View: m.view.Number, Reachable: reachable, Members: m.electorate.count, Needed: needed,
-		Observers: m.view.Members.Len() - m.electorate.count,
+		View: m.view.Number, Reachable: m.electorate.among(reachable), Members: m.electorate.count,
+		Needed: m.needed(reachable), Observers: m.view.Members.Len() - m.electorate.count,
+		Arbiter: m.verdict(reachable),
 	}
 }
 
@@ -123,7 +135,9 @@ func (m *Machine) needed(survivors set) int {
 	switch {
 	case m.config.NoQuorum:
 		return 1
-	case survivors != nil && !survivors.has(m.electorate.lowest):
+	case m.config.Arbiter && m.verdict(survivors) != Granted:
+		return m.electorate.count/2 + 1
+	case !m.config.Arbiter && survivors != nil && !survivors.has(m.electorate.lowest):
 		return m.electorate.count/2 + 1 // half is a quorum only with the lowest voter
 	}
 	return m.view.Needed()
@@ -154,6 +168,6 @@ func (m *Machine) isMajority(s set) bool {
 	case m.config.NoQuorum:
 		return true
 	default:
-		return m.electorate.majority(s)
+		return m.electorate.majority(s) || m.claims.granted != nil && s.covers(m.claims.granted)
 	}
 }

@@ -32,7 +32,7 @@ func (m *Machine) runStatus(now protocol.Time) {
 	if first {
 		return
 	}
-	stuck := m.stuck(now)
+	stuck := m.stuck(now) || m.claims.asked // by this member, and another one coordinates now
 	if m.acceptor.frozen {
 		frozen := now - m.acceptor.since // asked less and less often: a slow change is not made slower
 		s.soon(max(now+max(m.config.AttemptTimeout, frozen/2), m.acceptor.since+2*m.config.AttemptTimeout))

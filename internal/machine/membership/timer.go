@@ -27,7 +27,7 @@ func (m *Machine) deadline() protocol.Time {
 		due = min(due, s.asked+2*m.patience())
 	}
 	// What a time in the past allows is done already, or waits for another event.
-	times := []protocol.Time{m.pause, m.quietAt(), m.window.due(m.config.BatchWindow)}
+	times := []protocol.Time{m.pause, m.quietAt(), m.claims.again, m.window.due(m.config.BatchWindow)}
 	if m.pings(m.now) {
 		times = append(times, m.awaiting.due)
 	}
@@ -91,6 +91,7 @@ func (m *Machine) consider(now protocol.Time) {
 
 // attempt begins to change the view if this member coordinates.
 func (m *Machine) attempt(now protocol.Time) {
+	m.claims.side = nil
 	if m.done != nil || m.acceptor.decided != nil || m.proposer != nil || now < max(m.pause, m.quietAt()) {
 		return
 	}
@@ -102,10 +103,10 @@ func (m *Machine) attempt(now protocol.Time) {
 }
 
 // wants reports whether there is a reason to change the view: members to exclude, the
-// end of the batch window for joins and leaves, or an attempt of another member that
-// must be completed.
+// end of the batch window for joins and leaves, an attempt of another member that
+// must be completed, or a claim to the view.
 func (m *Machine) wants(now protocol.Time, excluded set) bool {
-	return excluded.count() > 0 || m.acceptor.stuck || m.window.due(m.config.BatchWindow) <= now
+	return excluded.count() > 0 || m.acceptor.stuck || m.claims.asked || m.window.due(m.config.BatchWindow) <= now
 }
 
 // window is the time in which joins and leaves are batched into one view.

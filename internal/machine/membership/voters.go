@@ -75,12 +75,22 @@ func (v *View) Leader() *Member {
 }
 
 // Needed returns the size of the smallest quorum for the next view, which includes
-// the lowest voter.
+// the lowest voter, or is granted the view by an arbiter.
 func (v *View) Needed() int { return (v.Voters() + 1) / 2 }
+
+// Tie says what exactly half of the voters can decide.
+type Tie uint8
+
+// The rules.
+const (
+	LowestDecides Tie = iota // the next view, if the lowest voter is among them: there is no arbiter
+	NoneDecides              // nothing: there is an arbiter, which they do not ask
+	AnyMayDecide             // the next view, if the arbiter grants it
+)
 
 // CanDecideWithout reports whether the members can decide the next view without some of
 // them.
-func (v *View) CanDecideWithout(gone func(*Member) bool) bool {
+func (v *View) CanDecideWithout(gone func(*Member) bool, t Tie) bool {
 	rest := newSet(v.Members.Len())
 	for i, m := range v.Members.All() {
 		if !gone(m) {
@@ -88,14 +98,16 @@ func (v *View) CanDecideWithout(gone func(*Member) bool) bool {
 		}
 	}
 	e := v.electorate()
-	return e.majority(rest)
+	e.arbiter = t != LowestDecides
+	return e.majority(rest) || t == AnyMayDecide && e.half(rest)
 }
 
 // electorate is who counts in a view.
 type electorate struct {
-	voters set // nil: all members
-	count  int // of the voters
-	lowest int // index of the voter with the lowest rank
+	voters  set  // nil: all members
+	count   int  // of the voters
+	lowest  int  // index of the voter with the lowest rank
+	arbiter bool // decides between two halves, instead of the lowest voter
 }
 
 // electorate returns who counts in the view.
@@ -121,12 +133,15 @@ func (e *electorate) among(s set) int {
 	return s.common(e.voters).count()
 }
 
-// majority reports whether s is a quorum: more than half of the voters, or exactly
-// half with the lowest voter. Any two quorums intersect, which is what Paxos requires.
+// majority reports whether s is a quorum: more than half of the voters, or without an arbiter
+// exactly half with the lowest voter. Any two quorums intersect, which is what Paxos requires.
 func (e *electorate) majority(s set) bool {
 	n := e.among(s)
-	return 2*n > e.count || 2*n == e.count && s.has(e.lowest)
+	return 2*n > e.count || !e.arbiter && 2*n == e.count && s.has(e.lowest)
 }
+
+// half reports whether s has exactly half of the voters.
+func (e *electorate) half(s set) bool { return 2*e.among(s) == e.count }
 
 // last reports whether a member is the only voter.
 func (e *electorate) last(i int) bool { return e.count == 1 && e.has(i) }

@@ -19,7 +19,9 @@ const module = "github.com/pleach-go/pleach"
 
 // modules are those besides the library's that the rules hold for: library, agent, lab, in one
 // direction. The others need cgo, or are bridges to one dependency.
-var modules = []string{"agent", "examples", "lab", "otel", "prom"}
+var modules = []string{
+	"agent", "contrib/arbiter", "contrib/groupcache", "contrib/grpc", "examples", "lab", "otel", "prom",
+}
 
 // anything, in a rule's list, allows every import of that kind.
 const anything = "..."
@@ -132,11 +134,15 @@ var rules = []rule{
 		"internal/base/logsuppress", "internal/driver/prefetch", "internal/driver/job", "internal/driver/operator",
 		"internal/driver/datadir",
 		"internal/base/access", "internal/driver/client", "internal/driver/rounds", "internal/driver/joining",
-		"internal/driver/catchup", "internal/driver/detection",
+		"internal/driver/arbitration", "internal/driver/catchup", "internal/driver/detection",
 	}},
 
 	// What a program adds to a group.
 	{pkg: "otel", may: []string{"."}, outside: []string{"go.opentelemetry.io/otel"}},
+	{pkg: "contrib/arbiter", may: []string{"."}},
+	{pkg: "contrib/arbiter/...", may: []string{"contrib/arbiter"}},
+	{pkg: "contrib/groupcache", may: []string{"."}, outside: []string{"github.com/mailgun/groupcache/v2"}},
+	{pkg: "contrib/grpc", may: []string{"."}, outside: []string{"google.golang.org/grpc"}},
 	{
 		pkg: "prom", may: []string{".", "lease", "ordered", "replicated", "shard"},
 		outside: []string{"github.com/prometheus/client_golang/prometheus"},
@@ -255,7 +261,9 @@ var rules = []rule{
 		"protocol", "detect", "transport", "internal/driver/tcp",
 		"internal/machine/membership", "internal/machine/member", "internal/machine/detection",
 	}},
+	{pkg: "internal/driver/arbitration", may: []string{"protocol", "internal/machine/membership"}},
 	{pkg: "internal/driver/joining", may: []string{
+		"internal/driver/arbitration",
 		"protocol", "detect", "transport", "internal/driver/tcp", "internal/machine/lifecycle", "internal/machine/control",
 		"internal/machine/member", "internal/machine/membership", "internal/machine/heartbeat",
 		"internal/driver/client", "internal/base/logsuppress", "internal/driver/datadir", "internal/driver/node",

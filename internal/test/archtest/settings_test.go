@@ -24,7 +24,7 @@ const settingsPage = "docs/operate/settings.md"
 var groups = []string{"Network", "Security", "Detection", "Recovery", "Delivery", "Limits", "Job"}
 
 // maxConfig is how many settings a reader can take in at once.
-const maxConfig = 25
+const maxConfig = 26
 
 func TestConfigIsGrouped(t *testing.T) {
 	root := parsed(t, os.DirFS("../../.."), ".")

@@ -16,6 +16,9 @@ const (
 	stateLabeledLater // a state counts from the next view on
 	choiceForgotten   // nobody hears which state a group begins with
 
+	verdictIgnored    // half continues whatever the arbiter says
+	verdictForAnyView // an answer of the arbiter counts for any view
+
 	unsafeOrder         // members deliver what a majority may not have
 	acknowledgedEarly   // members acknowledge what they have not received
 	sessionForgets      // a client that comes back has another name, and sends its commands again

@@ -154,6 +154,7 @@ func (c *checker) installed(p *process, v *membership.View) {
 		c.fail("%v has protocol version %d, after %d", v, v.Version, before.Version)
 	}
 	c.checkRoles(p.group, v)
+	c.checkGrant(p.group, v)
 }
 
 // delivered checks a message: the receiver and the sender are in its view, and the

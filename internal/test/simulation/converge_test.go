@@ -214,6 +214,7 @@ func (s *Simulation) checkStuck() {
 // part in the group now, or also those whose disks have a vote.
 func (s *Simulation) quorum(g *group, view uint64, disks bool) bool {
 	v, alive, lowest := g.views[view], 0, false
+	var side []membership.Member
 	for _, m := range v.Members.All() {
 		if m.Observer {
 			continue
@@ -223,7 +224,11 @@ func (s *Simulation) quorum(g *group, view uint64, disks bool) bool {
 		if disks && s.plan.durable && !g.left[key] || slices.ContainsFunc(s.processes, there) {
 			alive++
 			lowest = lowest || m.Rank == v.Leader().Rank
+			side = append(side, *m)
 		}
+	}
+	if s.options.Arbiter {
+		return 2*alive > v.Voters() || 2*alive == v.Voters() && alive > 0 && s.arbiter.mayContinue(g, view, side)
 	}
 	return 2*alive > v.Voters() || 2*alive == v.Voters() && lowest
 }

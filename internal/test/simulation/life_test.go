@@ -40,7 +40,7 @@ func (p *process) boot() {
 			Observer: p.observer,
 		},
 		Seeds: s.seeds(p), Replace: p.replace, Durable: s.plan.durable, Place: place, Former: l.former,
-		NewNonce: s.nonce, Speaks: p.speaks,
+		NewNonce: s.nonce, Speaks: p.speaks, Arbiter: s.options.Arbiter,
 	}
 	if s.plan.begin == founded {
 		c.Expect, c.Starts = s.plan.size-s.roles.observers, l.starts
@@ -167,6 +167,7 @@ func (p *process) hold(a *lifecycle.Hold) {
 	l.seat, err = member.NewRestartedVoter(member.RestartedVoterConfig{
 		Saved: a.Place, Candidate: a.Candidate, Membership: membership.Config{FlatThreshold: s.plan.flat},
 		Heartbeat: heartbeat.Config{Interval: s.plan.heartbeat}, Save: p.saveLater,
+		Ask: p.asks(),
 		OnView: func(v *membership.View) {
 			if p.state == ended {
 				return
@@ -202,6 +203,9 @@ func (p *process) lookAtSeat() {
 	case over != nil:
 		l.machine.Over(p.sim.now)
 	default:
+		if refused := l.seat.Refused(); l.machine != nil {
+			l.machine.Refused(refused)
+		}
 		return
 	}
 	p.later(p.live)

@@ -67,6 +67,7 @@ type role interface {
 	Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool)
 	Deadline() protocol.Time
 	Report(now protocol.Time, r member.Report)
+	Judge(now protocol.Time, c membership.Claim, v membership.Verdict)
 	Saved(now protocol.Time, err error)
 	View() membership.View
 }
@@ -104,6 +105,7 @@ func (p *process) enter(b *lifecycle.Membership) {
 		OnReport:    p.reported,
 		SlowTimeout: s.plan.slowTimeout,
 		Unicast:     p.unicast.begin(p, &b.View),
+		Ask:         p.asks(),
 	}
 	c.Stream.Echo = s.options.Services
 	if s.plan.durable {

@@ -64,6 +64,8 @@ type Options struct {
 	Rolling bool
 	// Observers makes some processes observers: see observers_test.go.
 	Observers bool
+	// Arbiter gives groups an arbiter: see arbiter_test.go.
+	Arbiter bool
 	// Upgrade makes processes speak two protocol versions: see upgrade_test.go.
 	Upgrade bool
 }
@@ -84,6 +86,8 @@ type Result struct {
 	Events, Frames, Delivered, Unicasts, Topical, Views, Receipts, Processed uint64
 	// Roles counts changes of roles, and Observers those that crashed at once.
 	Roles, Observers uint64
+	// Claims counts questions to the arbiter, and Granted and Refused its answers.
+	Claims, Granted, Refused uint64
 	// Learned counts decisions taken from processes outside the view, and Removed members that
 	// were told by one that the group has removed them.
 	Learned, Removed uint64
@@ -120,6 +124,7 @@ type Simulation struct {
 	timeline   *timeline
 	strange    strangeness
 	roles      roles
+	arbiter    arbiter
 	minority   []*process // side of a cut without a quorum
 	begun      bool       // processes may crash at actions
 	calm       bool       // the trouble is over
@@ -159,6 +164,10 @@ func Run(seed uint64, o Options) Result {
 	}
 	if o.Rolling {
 		s.plan.planRolling(s.rng)
+	}
+	if o.Arbiter {
+		s.plan.planArbiter(s.rng)
+		s.beginArbiter(seed)
 	}
 	if o.Strange {
 		s.strange.rng = rand.New(rand.NewPCG(seed, 0x73747261))

@@ -155,7 +155,7 @@ func replay(t *testing.T, seed uint64, o Options) {
 // totals counts over seeds.
 type totals struct {
 	seeds, events, frames, delivered, unicasts, topical, views, receipts, processed, groups, seats, saves, told, learned,
-	removed, states, elections, stuck, roles, observers atomic.Uint64
+	removed, states, elections, stuck, roles, observers, claims, granted, refused atomic.Uint64
 	ordered, restored, anew, operations, leases, owned, rolled atomic.Uint64 // of services
 }
 
@@ -208,6 +208,9 @@ func (c *totals) add(r *Result) {
 	c.learned.Add(r.Learned)
 	c.states.Add(r.States)
 	c.roles.Add(r.Roles)
+	c.claims.Add(r.Claims)
+	c.granted.Add(r.Granted)
+	c.refused.Add(r.Refused)
 	c.observers.Add(r.Observers)
 	c.elections.Add(r.Elections)
 	c.removed.Add(r.Removed)
