@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/pleach-go/pleach/agent/api"
 	"github.com/pleach-go/pleach/agent/config"
 	"github.com/pleach-go/pleach/agent/retention"
+	"github.com/pleach-go/pleach/agent/transfer"
 	"github.com/pleach-go/pleach/fleet"
 	"github.com/pleach-go/pleach/replicated"
 	"github.com/pleach-go/pleach/rollout"
@@ -47,8 +50,8 @@ func (r *rollouts) start(a *Agent, g *pleach.Group) (err error) {
 	r.replica = r.shared.Start(g)
 	r.part, err = rollout.New(rollout.Config{
 		Replica: r.replica, Machine: rolloutsMachine, Table: r.table, Takes: isAgent,
-		Apply:  func(_ context.Context, r rollout.Release) error { return a.release(g, &r) },
-		Revert: func(_ context.Context, r rollout.Release) error { return a.release(g, &r) },
+		Apply:  func(_ context.Context, r rollout.Release) error { return a.release(g, &r, (*transfer.Local).Install) },
+		Revert: func(_ context.Context, r rollout.Release) error { return a.release(g, &r, restore) },
 		Gate:   a.gate,
 	})
 	return err
@@ -69,21 +72,35 @@ func isAgent(m pleach.Member) bool {
 	return config.Tags(fleet.ProgramMeta(m.Meta))[config.VersionTag] != ""
 }
 
-// released is the payload of a rollout: a message for the subscribers and handlers of an agent.
+// released is the payload of a rollout: a message for the subscribers and handlers of an agent, or a file.
 type released struct {
-	Topic string `json:"topic"`
-	Data  []byte `json:"data"`
+	Topic string           `json:"topic,omitempty"`
+	File  *api.RolloutFile `json:"file,omitempty"`
+	Data  []byte           `json:"data,omitempty"`
 }
+
+// local returns the file of a rollout in this agent's directories.
+func (m *released) local(a *Agent, id string) *transfer.Local {
+	return &transfer.Local{
+		Dirs: a.config.Load().FileDirs, Dir: m.File.Dir, Name: m.File.Name, Mode: fs.FileMode(m.File.Mode), ID: id,
+	}
+}
+
+func restore(l *transfer.Local, _ []byte) error { return l.Restore() }
 
 // rolloutHeader is the key of a message's header with the ID of the rollout.
 const rolloutHeader = "rollout"
 
-// release gives a message of a rollout to the subscribers and handlers of this agent. It has no place
-// among the broadcasts of a view: other agents do not get it from this one's log.
-func (a *Agent) release(g *pleach.Group, r *rollout.Release) error {
+// release gives a message of a rollout to the subscribers and handlers of this agent, or does something
+// with a file. The message has no place among the broadcasts of a view: other agents do not get it from
+// this one's log.
+func (a *Agent) release(g *pleach.Group, r *rollout.Release, do func(*transfer.Local, []byte) error) error {
 	var m released
 	if err := json.Unmarshal(r.Data, &m); err != nil {
 		return err
+	}
+	if m.File != nil {
+		return do(m.local(a, r.ID), m.Data)
 	}
 	a.store.push(arrival{message: retention.Message{
 		Topic: m.Topic, From: g.Rank(), View: g.View().Number, Time: time.Now(),
@@ -117,8 +134,11 @@ func (a *Agent) gate(ctx context.Context, r rollout.Release) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, handlers[i].Timeout)
 	defer cancel()
-	_, err := handlers[i].Run.Run(ctx, m.Data, append(a.variables(), "PLEACH_QUERY="+r.Gate, "PLEACH_ROLLOUT="+r.ID,
-		"PLEACH_TOPIC="+m.Topic)...)
+	variables := append(a.variables(), "PLEACH_QUERY="+r.Gate, "PLEACH_ROLLOUT="+r.ID, "PLEACH_TOPIC="+m.Topic)
+	if m.File != nil {
+		variables = append(variables, "PLEACH_FILE="+m.local(a, r.ID).Path())
+	}
+	_, err := handlers[i].Run.Run(ctx, m.Data, variables...)
 	return err
 }
 
@@ -179,7 +199,7 @@ func (a *Agent) ChangeRollout(ctx context.Context, id string, change api.Rollout
 // rolloutSpec returns what a client asks for.
 func rolloutSpec(o *api.RolloutSpec) (rollout.Spec, error) {
 	s := rollout.Spec{
-		Name: o.Topic, Gate: o.Gate, Waves: o.Waves, ByDomain: o.ByDomain,
+		Name: o.Label(), Gate: o.Gate, Waves: o.Waves, ByDomain: o.ByDomain,
 		Hold: api.Duration(o.Hold), Timeout: api.Duration(o.Timeout), StopOnDeath: o.StopOnDeath,
 		PauseOnFailure: o.PauseOnFailure,
 	}
@@ -187,21 +207,27 @@ func rolloutSpec(o *api.RolloutSpec) (rollout.Spec, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Payload, err = json.Marshal(released{o.Topic, data})
-	if err != nil || o.Revert == nil {
+	s.Payload, err = json.Marshal(released{o.Topic, o.File, data})
+	switch {
+	case err != nil || o.Revert == nil && o.File == nil:
 		return s, err
+	case o.File != nil && (o.Revert != nil || o.Topic != ""):
+		return s, errors.New("a file has no topic, and is reverted to what each member had before: write no revert")
+	case o.File != nil:
+		data, err = nil, transfer.CheckFile(o.File.Name, o.File.Dir, int64(len(data)))
+	default:
+		data, err = o.Revert.Bytes()
 	}
-	data, err = o.Revert.Bytes()
 	if err != nil {
 		return s, err
 	}
-	s.Revert, err = json.Marshal(released{o.Topic, data})
+	s.Revert, err = json.Marshal(released{o.Topic, o.File, data})
 	return s, err
 }
 
 func rolloutOf(s *rollout.Status) *api.Rollout {
 	r := &api.Rollout{
-		ID: s.ID, Topic: s.Name, Gate: s.Gate, Phase: string(s.Phase), Paused: s.Paused, Ended: s.Phase.Ended(),
+		ID: s.ID, Name: s.Name, Gate: s.Gate, Phase: string(s.Phase), Paused: s.Paused, Ended: s.Phase.Ended(),
 		Wave: s.Wave, Waves: s.Waves, Reason: s.Reason, Hold: s.Hold.Seconds(),
 		Members: make([]api.RolloutMember, len(s.Members)),
 	}

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path"
 	"time"
 
+	"github.com/pleach-go/pleach/agent/rights"
 	"github.com/pleach-go/pleach/rollout"
 )
 
@@ -30,9 +32,14 @@ const (
 	RevertRollout RolloutChange = "revert"
 )
 
-// RolloutSpec is a message, and how it is released. The fields are those of [rollout.Spec].
+// MaxRollout is how long a file, or a message with its revert, may be: they are kept as JSON in
+// rollout.MaxPayload bytes.
+const MaxRollout = 700 << 10
+
+// RolloutSpec is a message or a file, and how it is released. The fields are those of [rollout.Spec].
 type RolloutSpec struct {
-	Topic string `json:"topic"`
+	Topic string       `json:"topic,omitempty"`
+	File  *RolloutFile `json:"file,omitempty"`
 	Payload
 	// Revert is the message that members get which had the one before, if the rollout fails.
 	Revert *Payload `json:"revert,omitempty"`
@@ -46,13 +53,28 @@ type RolloutSpec struct {
 	PauseOnFailure bool    `json:"pause_on_failure,omitempty"`
 }
 
+// Label names what is released, for people.
+func (s *RolloutSpec) Label() string {
+	if s.File != nil {
+		return ":" + path.Join(s.File.Dir, s.File.Name)
+	}
+	return s.Topic
+}
+
+// RolloutFile is where members write a file.
+type RolloutFile struct {
+	Dir  string `json:"dir"`
+	Name string `json:"name"`
+	Mode uint32 `json:"mode"` // the permissions
+}
+
 // Duration returns a time of so many seconds.
 func Duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 // Rollout is the state of a rollout.
 type Rollout struct {
 	ID     string `json:"id"`
-	Topic  string `json:"topic"`
+	Name   string `json:"name"` // the topic, or :DIR/NAME of a file
 	Gate   string `json:"gate,omitempty"`
 	Phase  string `json:"phase"`
 	Paused bool   `json:"paused,omitempty"`
@@ -95,6 +117,9 @@ func (s *Server) startRollout(w http.ResponseWriter, r *http.Request) error {
 		var spec RolloutSpec
 		if err := json.Unmarshal(body, &spec); err != nil {
 			return nil, badRequest("write a rollout as JSON: %w", err)
+		}
+		if c := callerOf(r); spec.File != nil && !c.rights.Has(rights.Files) {
+			return nil, s.lacks(c, rights.Files)
 		}
 		return s.agent.StartRollout(ctx, &spec)
 	})

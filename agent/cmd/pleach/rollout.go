@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -23,7 +24,7 @@ func newRollout() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Rollouts in waves: show, pause, resume, stop and revert them",
-		Long: `Show and change rollouts, which pleach send --waves starts. All agents keep them: any agent
+		Long: `Show and change rollouts, which pleach send --waves and pleach cp --waves start. All agents keep them: any agent
 answers, and the one that a rollout was started at may be dead. The last 16 are kept.`,
 		Example: `  pleach send config --file new.json --revert-file old.json --waves 1,10%,100% --gate check-config
   pleach rollout status
@@ -134,7 +135,7 @@ func printLine(w io.Writer, text string) error {
 // rolloutText says in a line where a rollout is.
 func rolloutText(o *api.Rollout) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: ", o.ID, cli.Printable(o.Topic))
+	fmt.Fprintf(&b, "%s %s: ", o.ID, cli.Printable(o.Name))
 	if o.Paused {
 		b.WriteString("paused, ")
 	}
@@ -195,16 +196,18 @@ func (f *waveFlags) addFlags(cmd *cobra.Command) {
 	s.StringVar(&f.gate, "gate", "", "`query` whose handler each agent that has it runs after each wave; ready: its readiness")
 	s.DurationVar(&f.hold, "hold", 0, "how long a wave runs before its gates are asked")
 	s.DurationVar(&f.step, "step-timeout", time.Minute, "how long members have to take it, and to answer")
-	s.StringVar(&f.revert, "revert", "", "`message` to the same topic for members that have got it, if the rollout fails")
-	s.StringVar(&f.revertFile, "revert-file", "", "`file` with that message")
 	s.StringVar(&f.stopOn, "stop-on", "gate", "`what` fails the rollout: gate, or death (of any member that may have it, too)")
 	s.BoolVar(&f.pause, "pause", false, "pause a rollout that fails, for an operator to decide")
 	s.BoolVar(&f.byDomain, "by-domain", false, "waves are of whole failure domains, and count those")
 	s.BoolVar(&f.detach, "detach", false, "return when the rollout has begun")
+}
+
+// addRevert adds the flags of a message that reverts another one.
+func (f *waveFlags) addRevert(cmd *cobra.Command) {
+	s := cmd.Flags()
+	s.StringVar(&f.revert, "revert", "", "`message` to the same topic for members that have got it, if the rollout fails")
+	s.StringVar(&f.revertFile, "revert-file", "", "`file` with that message")
 	cmd.MarkFlagsMutuallyExclusive("revert", "revert-file")
-	for _, other := range []string{"to", "fleet", "stable", "header"} {
-		cmd.MarkFlagsMutuallyExclusive("waves", other)
-	}
 }
 
 // check refuses flags that have no effect.
@@ -219,7 +222,7 @@ func (f *waveFlags) check(cmd *cobra.Command) error {
 		"gate", "hold", "step-timeout", "revert", "revert-file", "stop-on", "pause", "by-domain", "detach",
 	} {
 		if cmd.Flags().Changed(name) {
-			return fmt.Errorf("--%s is for messages that are released with --waves", name)
+			return fmt.Errorf("--%s is for what is released with --waves", name)
 		}
 	}
 	return nil
@@ -228,12 +231,11 @@ func (f *waveFlags) check(cmd *cobra.Command) error {
 // rolloutPoll is how often a command asks how far a rollout is.
 const rolloutPoll = 200 * time.Millisecond
 
-// start starts a rollout of a message, and waits until it has ended or paused.
-func (f *waveFlags) start(cmd *cobra.Command, a *agentFlags, agent *client.Client, topic string, data []byte) error {
-	spec := api.RolloutSpec{
-		Topic: topic, Payload: api.NewPayload(data), Waves: f.waves, Gate: f.gate, ByDomain: f.byDomain,
-		Hold: f.hold.Seconds(), Timeout: f.step.Seconds(), StopOnDeath: f.stopOn == "death", PauseOnFailure: f.pause,
-	}
+// startMessage starts a rollout of a message, and waits until it has ended or paused.
+func (f *waveFlags) startMessage(cmd *cobra.Command, a *agentFlags, agent *client.Client, topic string,
+	data []byte,
+) error {
+	spec := api.RolloutSpec{Topic: topic, Payload: api.NewPayload(data)}
 	if cmd.Flags().Changed("revert") || f.revertFile != "" {
 		input := inputFlags{f.revertFile}
 		var args []string
@@ -247,7 +249,33 @@ func (f *waveFlags) start(cmd *cobra.Command, a *agentFlags, agent *client.Clien
 		p := api.NewPayload(data)
 		spec.Revert = &p
 	}
-	o, err := agent.StartRollout(cmd.Context(), &spec)
+	return f.start(cmd, a, agent, &spec)
+}
+
+// startFile starts a rollout of a file, and waits until it has ended or paused.
+func (f *waveFlags) startFile(cmd *cobra.Command, a *agentFlags, agent *client.Client, file, dir string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > api.MaxRollout {
+		return fmt.Errorf("%s is not a file of at most 700 KB: copy a longer one without --waves", file)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return f.start(cmd, a, agent, &api.RolloutSpec{
+		File:    &api.RolloutFile{Dir: dir, Name: info.Name(), Mode: uint32(info.Mode().Perm())},
+		Payload: api.NewPayload(data),
+	})
+}
+
+func (f *waveFlags) start(cmd *cobra.Command, a *agentFlags, agent *client.Client, spec *api.RolloutSpec) error {
+	spec.Waves, spec.Gate, spec.ByDomain = f.waves, f.gate, f.byDomain
+	spec.Hold, spec.Timeout = f.hold.Seconds(), f.step.Seconds()
+	spec.StopOnDeath, spec.PauseOnFailure = f.stopOn == "death", f.pause
+	o, err := agent.StartRollout(cmd.Context(), spec)
 	if err != nil {
 		return refused(err)
 	}

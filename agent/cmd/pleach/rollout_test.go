@@ -25,11 +25,16 @@ func startZones(t *testing.T) (agents []*loggedAgent, files []string) {
 		file := filepath.Join(dir, fmt.Sprint("config", i))
 		files = append(files, file)
 		settings := fmt.Sprintf(`failure-domain: zone-%d
+file-dirs: [%s]
 handlers:
   - {on: config, run: 'echo "$(cat) $PLEACH_HEADER_ROLLOUT" >>%s'}
   - {query: config-ok, run: 'case "$(cat)" in *bad*) echo "the configuration is bad" >&2; exit 1;; esac'}
-`, i%3, file)
+  - {query: file-ok, run: '! grep -q bad "$PLEACH_FILE"'}
+`, i%3, file+".d", file)
 		name := filepath.Join(dir, fmt.Sprint("agent", i, ".yaml"))
+		if err := os.Mkdir(file+".d", 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(name, []byte(settings), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -115,5 +120,40 @@ func TestRolloutsOfAgents(t *testing.T) {
 		}
 		testutil.Eventually(t, file+" has "+want, func() bool { return got(t, file) == want },
 			func() any { return got(t, file) })
+	}
+}
+
+// A file in waves: a bad one reaches the first wave alone, which gets back what it had before.
+func TestRolloutsOfFiles(t *testing.T) {
+	agents, files := startZones(t)
+	source := filepath.Join(t.TempDir(), "app.conf")
+	has := func(file string) string {
+		b, err := os.ReadFile(filepath.Join(file+".d", "etc", "app.conf"))
+		if err != nil {
+			return "none"
+		}
+		return string(b)
+	}
+	cp := func(content string) (api.Rollout, error) {
+		if err := os.WriteFile(source, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return agents[3].rollout("cp", source, ":etc/", "--waves", "1,50%,100%", "--gate", "file-ok")
+	}
+	for _, step := range []struct{ content, want, phase string }{
+		{"bad 1", "none", "reverted"}, {"good", "good", "done"}, {"bad 2", "good", "reverted"},
+	} {
+		o, err := cp(step.content)
+		if o.Phase != step.phase || (err == nil) != (step.phase == "done") || o.Name != ":etc/app.conf" {
+			t.Errorf("%s: %+v, %v", step.content, o, err)
+		}
+		for _, file := range files {
+			if got := has(file); got != step.want {
+				t.Errorf("%s after %s: %s, want %s", file, step.content, got, step.want)
+			}
+		}
+		if n := gotIt(&o); step.phase == "reverted" && n != 1 {
+			t.Errorf("%d agents have got %s", n, step.content)
+		}
 	}
 }

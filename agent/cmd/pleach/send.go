@@ -63,6 +63,10 @@ all members have got the message. Handlers run at their own pace: give them --ho
 	cmd.Flags().StringToStringVar(&s.header, "header", nil, "`key=value` that goes with the message; may be repeated")
 	cmd.MarkFlagsMutuallyExclusive("fleet", "to")
 	s.waves.addFlags(cmd)
+	s.waves.addRevert(cmd)
+	for _, other := range []string{"to", "fleet", "stable", "header"} {
+		cmd.MarkFlagsMutuallyExclusive("waves", other)
+	}
 	return cmd
 }
 
@@ -101,7 +105,7 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if s.waves.waves != "" {
-		return s.waves.start(cmd, &s.agentFlags, agent, topic, data)
+		return s.waves.startMessage(cmd, &s.agentFlags, agent, topic, data)
 	}
 	out := cmd.OutOrStdout()
 	if s.to != "" {
