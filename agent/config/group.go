@@ -28,7 +28,8 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		},
 	}
 	var err error
-	if g.Arbiter, err = newArbiter(c.Arbiter); err != nil {
+	g.Arbiter, err = newArbiter(c.Arbiter)
+	if err != nil {
 		return g, err
 	}
 	g.Meta, err = c.Meta(version)

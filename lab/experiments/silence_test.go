@@ -90,7 +90,8 @@ func TestSilence(t *testing.T) {
 		}
 	}
 	recorded, err := os.ReadFile(silenceGolden)
-	if err != nil || !strings.HasPrefix(string(recorded), b.String()) || testutil.Full.On() && string(recorded) != b.String() {
+	if err != nil || !strings.HasPrefix(string(recorded), b.String()) ||
+		testutil.Full.On() && string(recorded) != b.String() {
 		t.Errorf("%v; now:\n%s", err, b.String())
 	}
 }

@@ -189,7 +189,10 @@ var rules = []rule{
 	{pkg: "agent/command", outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "agent/discover", may: []string{"agent/command"}},
 	{
-		pkg: "agent/config", may: []string{".", "fleet", "internal/driver/admission", "agent/command", "agent/discover"},
+		pkg: "agent/config", may: []string{
+			".", "fleet", "internal/driver/admission", "agent/command", "agent/discover",
+			"contrib/arbiter/etcd", "contrib/arbiter/file", "contrib/arbiter/kubernetes",
+		},
 		outside: []string{"go.yaml.in/yaml/v3"},
 	},
 	{pkg: "agent/retention", may: []string{"internal/base/notify", "internal/base/queue"}},

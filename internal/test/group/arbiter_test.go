@@ -268,8 +268,9 @@ func TestEitherOfTwoReturns(t *testing.T) {
 			var joining sync.WaitGroup
 			for i := range both {
 				joining.Go(func() {
-					var err error
-					if both[i], err = join(t.Context(), i); err != nil {
+					g, err := join(t.Context(), i)
+					both[i] = g
+					if err != nil {
 						t.Error(err)
 					}
 				})
