@@ -198,7 +198,13 @@ func TestPlaceOfHalf(t *testing.T) {
 		arbiter, refused bool
 		self             int
 		over             bool
-	}{{false, false, 0, false}, {false, false, 1, true}, {true, false, 0, false}, {true, false, 1, false}, {true, true, 0, true}} {
+	}{
+		{false, false, 0, false},
+		{false, false, 1, true},
+		{true, false, 0, false},
+		{true, false, 1, false},
+		{true, true, 0, true},
+	} {
 		v := two
 		if c.self == 1 {
 			v = viewOf(7, named(0, "b", 1, 11), named(1, "a", 1, 50))

@@ -269,7 +269,8 @@ func TestEitherOfTwoReturns(t *testing.T) {
 			for i := range both {
 				joining.Go(func() {
 					var err error
-					if both[i], err = join(t.Context(), i); err != nil {
+					both[i], err = join(t.Context(), i)
+					if err != nil {
 						t.Error(err)
 					}
 				})
