@@ -93,26 +93,36 @@ network: only those of its own file.`,
   pleach agent --config /etc/pleach/agent.yaml
   pleach agent dns:pleach.default.svc:7000 --listen 0.0.0.0:7000 --advertise $POD_IP:7000`,
 		RunE: func(cmd *cobra.Command, seeds []string) error {
-			overrides := make(map[string]string)
-			cmd.Flags().Visit(func(f *pflag.Flag) { overrides[f.Name] = f.Value.String() })
-			if len(seeds) > 0 {
-				overrides["seeds"] = strings.Join(seeds, "\n") + "\n"
-			}
-			load := func() (*config.Config, error) { return config.Load(file, os.Environ(), overrides) }
+			load := loader(cmd, file, seeds)
 			if _, err := load(); err != nil {
 				return err // the caller's
 			}
 			return runAgent(cmd, load, logJSON)
 		},
 	}
+	settingFlags(cmd, &file, &logJSON)
+	return cmd
+}
+
+// settingFlags adds the flags of an agent that runs.
+func settingFlags(cmd *cobra.Command, file *string, logJSON *bool) {
 	f := cmd.Flags()
-	f.StringVar(&file, "config", os.Getenv("PLEACH_CONFIG"), "`file` with settings and handlers (YAML)")
+	f.StringVar(file, "config", os.Getenv("PLEACH_CONFIG"), "`file` with settings and handlers (YAML)")
 	for _, s := range agentSettings {
 		f.String(s.name, "", s.help)
 	}
-	f.BoolVar(&logJSON, "json", false, "log JSON, an object on each line")
+	f.BoolVar(logJSON, "json", false, "log JSON, an object on each line")
 	f.SortFlags = false
-	return cmd
+}
+
+// loader returns a function that puts the settings of a command together.
+func loader(cmd *cobra.Command, file string, seeds []string) func() (*config.Config, error) {
+	overrides := make(map[string]string)
+	cmd.Flags().Visit(func(f *pflag.Flag) { overrides[f.Name] = f.Value.String() })
+	if len(seeds) > 0 {
+		overrides["seeds"] = strings.Join(seeds, "\n") + "\n"
+	}
+	return func() (*config.Config, error) { return config.Load(file, os.Environ(), overrides) }
 }
 
 func runAgent(cmd *cobra.Command, load func() (*config.Config, error), logJSON bool) error {

@@ -27,9 +27,10 @@ func TestGoldenJSONFields(t *testing.T) {
 		"join": joinJSON(t),
 		"members": clitest.WrittenBy(t,
 			func(w io.Writer) error { return json.NewEncoder(w).Encode(clitest.Filled[viewJSON]()) }),
-		"agent":  clitest.WrittenBy(t, func(w io.Writer) error { newAgentLogger(w, true).Info("serving"); return nil }),
-		"send":   sendJSON(t),
-		"listen": listenedJSON(t),
+		"agent":   clitest.WrittenBy(t, func(w io.Writer) error { newAgentLogger(w, true).Info("serving"); return nil }),
+		"witness": clitest.WrittenBy(t, func(w io.Writer) error { newAgentLogger(w, true).Info("serving"); return nil }),
+		"send":    sendJSON(t),
+		"listen":  listenedJSON(t),
 		"query": clitest.WrittenBy(t, func(w io.Writer) error {
 			a := clitest.Filled[api.Answers]()
 			return (&queryCommand{agentFlags: agentFlags{json: true}}).write(w, &a)

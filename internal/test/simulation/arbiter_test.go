@@ -171,7 +171,7 @@ func TestArbiterUnderSeeds(t *testing.T) {
 		t.Logf("%d seeds: %d claims, %d granted, %d refused, %d without a quorum in the end", total.seeds.Load(),
 			total.claims.Load(), total.granted.Load(), total.refused.Load(), total.stuck.Load())
 		total.exercised(t, 3, map[string]uint64{"grants": total.granted.Load(), "claims": total.claims.Load()})
-		total.exercised(t, 20, map[string]uint64{"refusals": total.refused.Load()})
+		total.exercised(t, 60, map[string]uint64{"refusals": total.refused.Load()})
 	}
 }
 
