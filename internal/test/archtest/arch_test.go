@@ -199,7 +199,7 @@ var rules = []rule{
 	{pkg: "agent/limit", may: []string{"internal/driver/admission", "internal/base/notify"}},
 	{pkg: "agent/rights", may: []string{"internal/driver/admission"}},
 	{pkg: "agent/api", may: []string{
-		".", "fleet", "lease", "shard", "agent/kv", "agent/limit", "agent/retention",
+		".", "fleet", "lease", "rollout", "shard", "agent/kv", "agent/limit", "agent/retention",
 		"agent/rights", "internal/base/logsuppress", "agent/transfer",
 	}},
 	{pkg: "agent/client", may: []string{"agent/api", "agent/retention", "agent/transfer"}},
@@ -213,7 +213,7 @@ var rules = []rule{
 	},
 	{
 		pkg: "agent", may: []string{
-			".", "detect", "fleet", "lease", "replicated", "shard", "prom", "protocol", "topology",
+			".", "detect", "fleet", "lease", "replicated", "rollout", "shard", "prom", "protocol", "topology",
 			"agent/...", "internal/driver/datadir", "internal/base/notify", "agent/transfer",
 		},
 		outside: []string{"github.com/prometheus/client_golang"},
