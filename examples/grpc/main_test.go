@@ -272,15 +272,16 @@ func TestKilledServer(t *testing.T) {
 	size, rate, pause := dimensions()
 	c := newCluster(t, size)
 	byViews, byList := c.newLoads()
-	var dead time.Time
+	var killed, dead time.Time
 	results := during(rate, patience, pause, []*load{byViews, byList}, func() {
+		killed = time.Now()
 		c.processes[0].Kill()
 		dead = time.Now()
 		c.await(size - 1)
 	})
 	for i, l := range []*load{byViews, byList} {
 		report(t, "kill -9", l, results[i])
-		t.Logf("in flight at that server when it had ended: %d", len(inFlight(results[i], c.servers[0], dead)))
+		t.Logf("at that server, from the signal until its end: %d", len(sentTo(results[i], c.servers[0], killed, dead)))
 	}
 	for _, r := range failures(results[0]) {
 		if r.server != c.servers[0] || r.begun.After(dead.Add(time.Second/10)) {
@@ -318,10 +319,10 @@ func TestStoppedServer(t *testing.T) {
 	}
 }
 
-// inFlight returns the requests that a server had not answered at a time.
-func inFlight(requests []*request, server string, at time.Time) []*request {
+// sentTo returns the requests that were in progress at a server at some time of an interval.
+func sentTo(requests []*request, server string, from, to time.Time) []*request {
 	return slices.DeleteFunc(slices.Clone(requests), func(r *request) bool {
-		return r.server != server || r.begun.After(at) || r.ended.Before(at)
+		return r.server != server || r.begun.After(to) || r.ended.Before(from)
 	})
 }
 
