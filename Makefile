@@ -133,13 +133,13 @@ bindings-test: bindings #: test programs in C and Python under kills; needs gcc,
 	$(call debian,gcc pkg-config python3-numpy python3-pytest)
 	CGO_ENABLED=0 go build -o bin/ ./agent/cmd/pleach
 	cd bindings/c && CGO_ENABLED=0 go test ./tests
-	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests --ignore bindings/python/tests/test_torch.py
+	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests --ignore bindings/python/tests/test_torch.py --ignore bindings/python/tests/test_agent_torch.py
 
 .PHONY: torch-test
 torch-test: bindings ## train with torch.distributed under kills; needs python3-torch (400 MB) and python3-pytest
 	$(call debian,python3-torch python3-numpy python3-pytest)
 	CGO_ENABLED=0 go build -o bin/ ./agent/cmd/pleach
-	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests/test_torch.py
+	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests/test_torch.py bindings/python/tests/test_agent_torch.py
 
 .PHONY: torch-kills
 torch-kills: bindings #: kill processes in calls of torch.distributed, with SEEDS seeds (default: 100): no call hangs or differs between ranks

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +134,20 @@ func TestCheckComplains(t *testing.T) {
 	} {
 		if got := strings.Join(d.check(ref, "", c.value), "; "); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// One page of the guide has all routes.
+func TestPageHasAllRoutes(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guide/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range routes {
+		path, _, _ := strings.Cut(r.path, "{")
+		if !strings.Contains(string(page), path) {
+			t.Errorf("%s %s is not in docs/guide/agents.md", r.method, r.path)
 		}
 	}
 }

@@ -8,13 +8,16 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pleach-go/pleach/agent/api"
 )
 
-// keyPath is the path of a key. A slash in it stays one.
-func keyPath(key string) string { return "/v1/kv/" + (&url.URL{Path: key}).EscapedPath() }
+func keyPath(key string) string { return "/v1/kv/" + inPath(key) }
+
+// inPath escapes a name as one part of a path: the server would resolve repeated slashes and dots.
+func inPath(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
 
 // withVersion adds the version that a key must have; nil: any.
 func withVersion(query url.Values, version *uint64) url.Values {

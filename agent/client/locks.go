@@ -3,15 +3,13 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/pleach-go/pleach/agent/api"
 )
 
-// lockPath is the path of a lock. A slash in it stays one.
-func lockPath(name string) string { return "/v1/locks/" + (&url.URL{Path: name}).EscapedPath() }
+func lockPath(name string) string { return "/v1/locks/" + inPath(name) }
 
 // LockRequest is what is asked for a lock.
 type LockRequest struct {

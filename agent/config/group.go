@@ -28,6 +28,9 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		},
 	}
 	var err error
+	if g.Arbiter, err = newArbiter(c.Arbiter); err != nil {
+		return g, err
+	}
 	g.Meta, err = c.Meta(version)
 	if err != nil {
 		return g, err

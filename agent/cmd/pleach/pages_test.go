@@ -97,6 +97,7 @@ var otherBlocks = map[blockID]string{
 	{"docs/guide/jobs.md", "Job status", 0}:                    "TestPs",
 	{"docs/guide/python.md", "First program", 0}:               "test_tutorial_runs_as_printed",
 	{"docs/guide/python.md", "Takeover and replacements", 0}:   "test_tutorial_runs_as_printed",
+	{"docs/guide/python-agent.md", "Install", 0}:               "test_wheel_of_the_agent",
 	{"docs/guide/services.md", "Guide for services", 0}:        "no test: it gets a published version",
 	{"docs/guide/services.md", "Start all instances alike", 0}: "TestGuideOnOneHost",
 	{"docs/guide/sql.md", "Fault-tolerant SQL with DuckDB", 0}: "TestGuideToSQL",

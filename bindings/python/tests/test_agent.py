@@ -1,9 +1,12 @@
 """The client of agents, with three real ones. Each promise of docs/guide/python-agent.md that a program can see is here."""
 
+import importlib.util
 import os
+import re
 import threading
 
 import pytest
+from conftest import ROOT
 
 from pleach import agent
 from pleach.agent import _calls, _feeds, _http, _terms
@@ -283,6 +286,19 @@ def test_no_agent(tmp_path):
     with pytest.raises(agent.NoAgentError):
         client.subscribe()
     assert not client.ready()
+
+
+def test_page_runs_as_printed(group, monkeypatch, capsys):
+    """The programs of the guide run on an agent, that for PyTorch where PyTorch is."""
+    monkeypatch.setenv("PLEACH_SOCKET", group.socket(0))
+    monkeypatch.delenv("PLEACH_API", raising=False)
+    page = (ROOT / "docs" / "guide" / "python-agent.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert len(programs) == 4
+    for program in programs:
+        if "torch" not in program or importlib.util.find_spec("torch"):
+            exec(compile(program, "python-agent.md", "exec"), {})
+    assert "all 3 members have it" in capsys.readouterr().out
 
 
 def test_where_the_agent_is(tmp_path, monkeypatch):
