@@ -16,8 +16,8 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
-// startZones starts six agents, or as many as are asked for, in three failure domains. What each gets on the topic config is the line
-// of a file, and its gate config-ok fails while the last line has the word bad.
+// startZones starts six agents, or as many as are asked for, in three failure domains. What each gets on
+// the topic config is a line of a file, and its gate config-ok fails while the last line has the word bad.
 func startZones(t *testing.T) (agents []*loggedAgent, files []string) {
 	t.Helper()
 	dir := t.TempDir()
