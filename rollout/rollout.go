@@ -264,8 +264,11 @@ func (r *Rollouts) propose(ctx context.Context, c *rollouts.Command) (rollouts.V
 		return 0, err
 	}
 	result, err := r.config.Replica.Propose(ctx, r.config.Machine, b)
-	if err != nil || len(result) == 0 {
+	switch {
+	case err != nil:
 		return 0, err
+	case len(result) == 0:
+		return 0, fmt.Errorf("rollout: the group has no result of the command %q", c.Op)
 	}
 	return rollouts.Verdict(result[0]), nil
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
-// startZones starts six agents in three failure domains. What each gets on the topic config is the line
-// of a file, and its gate config-ok fails while the last line has the word bad.
+// startZones starts six agents, or as many as are asked for, in three failure domains. What each gets on
+// the topic config is a line of a file, and its gate config-ok fails while the last line has the word bad.
 func startZones(t *testing.T) (agents []*loggedAgent, files []string) {
 	t.Helper()
 	dir := t.TempDir()
-	agents = startEach(t, 6, func(i int) []string {
+	agents = startEach(t, testutil.Members.Or(6), func(i int) []string {
 		file := filepath.Join(dir, fmt.Sprint("config", i))
 		files = append(files, file)
 		settings := fmt.Sprintf(`failure-domain: zone-%d
@@ -82,14 +82,14 @@ func TestRolloutsOfAgents(t *testing.T) {
 	if err == nil || o.Phase != "reverted" || o.Wave != 1 || !strings.Contains(o.Reason, "the configuration is bad") {
 		t.Errorf("got %+v, %v", o, err)
 	}
-	for i, file := range files {
-		want := "good"
-		if slices.ContainsFunc(o.Members, func(m api.RolloutMember) bool { return m.ID == agents[i].id && m.Has }) {
-			want = "good bad good2"
+	want := make([]string, len(agents))
+	for i, a := range agents {
+		want[i] = "good"
+		if a.has(&o) {
+			want[i] += " bad good2"
 		}
-		testutil.Eventually(t, file+" has "+want, func() bool { return got(t, file) == want },
-			func() any { return got(t, file) })
 	}
+	awaitFiles(t, files, want)
 	if n := gotIt(&o); n != 1 {
 		t.Errorf("%d agents have got it", n)
 	}
@@ -110,15 +110,30 @@ func TestRolloutsOfAgents(t *testing.T) {
 		}
 	}
 	testutil.Eventually(t, "it is over", func() bool {
-		now, _ := agents[2].rollout("rollout", "status", o.ID)
-		return now.Phase == "reverted"
+		o, _ = agents[2].rollout("rollout", "status", o.ID)
+		return o.Phase == "reverted"
 	})
-	for i, file := range files[1:] {
-		want := "good"
-		if i < 2 {
-			want = "good new old"
+	for i, a := range agents {
+		if a.has(&o) {
+			want[i] += " new old"
 		}
-		testutil.Eventually(t, file+" has "+want, func() bool { return got(t, file) == want },
+	}
+	awaitFiles(t, files[1:], want[1:])
+	if n := gotIt(&o); n != 3 {
+		t.Errorf("%d agents have got it", n)
+	}
+}
+
+// has reports whether an agent has got what was rolled out.
+func (a *loggedAgent) has(o *api.Rollout) bool {
+	return slices.ContainsFunc(o.Members, func(m api.RolloutMember) bool { return m.ID == a.id && m.Has })
+}
+
+// awaitFiles waits until agents have got what is wanted.
+func awaitFiles(t *testing.T, files, want []string) {
+	t.Helper()
+	for i, file := range files {
+		testutil.Eventually(t, file+" has "+want[i], func() bool { return got(t, file) == want[i] },
 			func() any { return got(t, file) })
 	}
 }

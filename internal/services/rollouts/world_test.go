@@ -54,7 +54,6 @@ type parcel struct {
 // worker does the tasks of one rollout in one process.
 type worker struct {
 	task    Task
-	wave    int
 	until   protocol.Time
 	busy    bool // with the task
 	waiting bool // for the verdict of its command
