@@ -205,7 +205,7 @@ func (s *store) reply(ctx context.Context, r *backfill.Request) (*backfill.Reply
 // answerLast tells another agent the last message of a topic.
 func (s *store) answerLast(topic []byte) ([]byte, error) {
 	m, ok := s.log.Last(retention.Filter{ByTopic: true, Topic: string(topic)})
-	if !ok {
+	if !ok || m.Index == 0 && !m.Fleet { // a rollout released it to this agent
 		return nil, nil
 	}
 	return m.Append(nil), nil

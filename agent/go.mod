@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/pleach-go/pleach v0.2.0
+	github.com/pleach-go/pleach/contrib/arbiter v0.2.0
 	github.com/pleach-go/pleach/prom v0.2.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/rogpeppe/go-internal v1.16.0

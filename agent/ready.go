@@ -6,6 +6,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -88,7 +89,7 @@ func (a *Agent) beganEmpty(view uint64) {
 	a.tell(api.Event{Event: api.EventKeysEmpty, View: view, Members: []api.EventMember{}, Reason: w.Text})
 }
 
-// handOver waits until another agent has the keys and locks, before this one leaves.
+// handOver waits until another agent has the keys, locks and rollouts, before this one leaves.
 func (a *Agent) handOver() {
 	s := a.services.Load()
 	if s == nil || !s.started() {
@@ -96,7 +97,7 @@ func (a *Agent) handOver() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveWait)
 	defer cancel()
-	if err := s.shared.HandOver(ctx); err != nil {
+	if err := errors.Join(s.shared.HandOver(ctx), s.rollouts.shared.HandOver(ctx)); err != nil {
 		a.log.Warn("this agent leaves, and no other one has the keys and locks", "waited", leaveWait, "cause", err)
 	}
 }

@@ -58,6 +58,10 @@ func (a *Agent) receive(m pleach.Message, err error) {
 		if s := a.services.Load(); s != nil {
 			s.shared.Receive(m, nil)
 		}
+	case m.Topic == rolloutsTopic:
+		if s := a.services.Load(); s != nil {
+			s.rollouts.shared.Receive(m, nil)
+		}
 	case strings.HasPrefix(m.Topic, config.ReservedTopics): // of shards that this agent does not have yet
 	case m.Topic == fleet.Topic: // the fleet has subscribed to it
 	case m.Topic == transfer.Topic:

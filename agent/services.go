@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -36,6 +37,8 @@ type services struct {
 	locks   *lease.Leases
 	keys    kv.Keys
 	ready   chan struct{} // closed when the fields above are set
+
+	rollouts rollouts
 }
 
 // expectServices makes the services of a membership that is about to begin, in the group's
@@ -57,8 +60,13 @@ func (a *Agent) expectServices(c *pleach.Config) error {
 	if err != nil {
 		return err
 	}
+	err = s.rollouts.expect()
+	if err != nil {
+		return err
+	}
 	if c != nil {
 		c.Delivery.Echo, c.Delivery.Handlers = true, s.shared.Handlers()
+		maps.Copy(c.Delivery.Handlers, s.rollouts.shared.Handlers())
 	}
 	a.services.Store(s)
 	return nil
@@ -71,6 +79,7 @@ func (a *Agent) startServices(g *pleach.Group) error {
 	if g == nil && s != nil {
 		a.services.Store(nil)
 		s.shared.Cancel()
+		s.rollouts.shared.Cancel()
 	}
 	if g == nil {
 		return nil
@@ -82,6 +91,9 @@ func (a *Agent) startServices(g *pleach.Group) error {
 		return fmt.Errorf("locks: %w", err)
 	}
 	s.locks = locks
+	if err := s.rollouts.start(a, g); err != nil {
+		return fmt.Errorf("rollouts: %w", err)
+	}
 	close(s.ready)
 	return nil
 }
@@ -97,6 +109,7 @@ func (a *Agent) withdraw(g *pleach.Group, why error) error {
 func (a *Agent) endServices() {
 	if s := a.services.Swap(nil); s != nil {
 		_ = s.replica.Close() // the group tells how it has ended
+		s.rollouts.stop()
 	}
 }
 

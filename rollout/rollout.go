@@ -47,6 +47,9 @@ type Config struct {
 	Replica *replicated.Replica
 	Machine string
 	Table   *Table
+	// Takes reports whether a member takes part. It is the same function in all processes. If nil, all
+	// members do.
+	Takes func(pleach.Member) bool
 	// Apply applies a payload in this process. An error fails the rollout. It is required.
 	Apply func(ctx context.Context, r Release) error
 	// Gate returns an error if this process is not well with the payload. If nil, all gates pass.
@@ -272,6 +275,9 @@ func (r *Rollouts) view() rollouts.View {
 	v := r.group.View()
 	view := rollouts.View{Number: v.Number}
 	for _, m := range v.Members() {
+		if r.config.Takes != nil && !r.config.Takes(m) {
+			continue
+		}
 		view.Members = append(view.Members, rollouts.Process{ID: m.ID, Incarnation: m.Incarnation})
 		view.Domains = append(view.Domains, m.FailureDomain)
 	}

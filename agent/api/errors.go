@@ -62,6 +62,8 @@ func statusOf(err error) int {
 		return lockStatus(err)
 	case shardStatus(err) != 0:
 		return shardStatus(err)
+	case rolloutStatus(err) != 0:
+		return rolloutStatus(err)
 	case errors.As(err, &topic), errors.Is(err, io.ErrUnexpectedEOF): // the body has ended early
 		return http.StatusBadRequest
 	case errors.As(err, new(*pleach.VersionError)):

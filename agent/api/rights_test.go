@@ -165,3 +165,20 @@ func TestAudit(t *testing.T) {
 		}
 	})
 }
+
+// A rollout of a file needs the right files, as a copy does.
+func TestRolloutOfAFileNeedsFiles(t *testing.T) {
+	s := newTestServer(newFake())
+	for set, want := range map[rights.Set]int{
+		rights.Set(rights.Send): http.StatusForbidden, rights.Set(rights.Send | rights.Files): http.StatusOK,
+		rights.Set(rights.Files): http.StatusForbidden,
+	} {
+		body := strings.NewReader(`{"file": {"dir": "d", "name": "n", "mode": 420}, "data": "x"}`)
+		r := withCaller(httptest.NewRequest(http.MethodPost, "/v1/rollouts", body), &caller{who: "c", from: "f", rights: set})
+		w := httptest.NewRecorder()
+		s.mux.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("rights %b: %d: %s", set, w.Code, w.Body)
+		}
+	}
+}

@@ -67,6 +67,10 @@ var routes = []route{
 	{"GET", "/v1/shards/{name}", rights.Read, shortCall, "", (*Server).getShards},
 	{"PUT", "/v1/shards/{name}", rights.Operate, shortCall, "put shards", (*Server).putShards},
 	{"DELETE", "/v1/shards/{name}", rights.Operate, shortCall, "delete shards", (*Server).deleteShards},
+	{"GET", "/v1/rollouts", rights.Read, shortCall, "", (*Server).listRollouts},
+	{"POST", "/v1/rollouts", rights.Send, bodyCall, "start rollout", (*Server).startRollout},
+	{"GET", "/v1/rollouts/{id}", rights.Read, shortCall, "", (*Server).getRollout},
+	{"PUT", "/v1/rollouts/{id}", rights.Send, shortCall, "change rollout", (*Server).changeRollout},
 	{"GET", "/v1/members", rights.Read, briefCall, "", (*Server).members},
 	{"GET", "/v1/status", rights.Read, briefCall, "", (*Server).status},
 	{"GET", "/v1/views", rights.Read, briefCall, "", (*Server).views},
@@ -230,16 +234,21 @@ func (s *Server) serve(r *route, w http.ResponseWriter, q *http.Request) {
 // check returns why a request may not be served.
 func (s *Server) check(r *route, c *caller, q *http.Request) error {
 	if !c.rights.Has(r.right) {
-		s.limits.count(reasonRights)()
-		return &statusError{
-			http.StatusForbidden,
-			fmt.Errorf("%s does not have the right %s: the agent's rights-file gives it", c.who, r.right),
-		}
+		return s.lacks(c, r.right)
 	}
 	if _, err := url.ParseQuery(q.URL.RawQuery); err != nil {
 		return badRequest("the query of the URL is wrong: %w: write %%3B for a semicolon", err)
 	}
 	return nil
+}
+
+// lacks refuses a request of a client that does not have a right.
+func (s *Server) lacks(c *caller, right rights.Right) error {
+	s.limits.count(reasonRights)()
+	return &statusError{
+		http.StatusForbidden,
+		fmt.Errorf("%s does not have the right %s: the agent's rights-file gives it", c.who, right),
+	}
 }
 
 // caller is the client that makes a request.

@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -167,8 +168,11 @@ func (s *Server) handler() http.Handler { return s.inTime(s.socketHandler()) }
 var parameters = map[string]string{
 	"/v1/send": "?to=b", "/v1/query": "?name=ping",
 	"/v1/broadcast": "?topic=t&wait=stable", filesPath: "?dir=d&name=n&mode=640&rate=1000", locksPath: "?token=1",
-	"/v1/shards/{name}": "?partitions=1",
+	"/v1/shards/{name}": "?partitions=1", "/v1/rollouts/{id}": "?do=pause",
 }
+
+// bodies are those that a route needs. Others take any.
+var bodies = map[string]string{"/v1/rollouts": `{"topic": "t", "data": "x"}`}
 
 // Every JSON reply, and every error, is as it is described.
 func TestRepliesAreAsDescribed(t *testing.T) {
@@ -183,7 +187,7 @@ func TestRepliesAreAsDescribed(t *testing.T) {
 				continue // see TestEvents, TestWatchIsAStream, TestShardsAreAsDescribed, and TestAgents of package agent
 			}
 			status := "200"
-			w := request(s, r.method, r.path+parameters[r.path], "x")
+			w := request(s, r.method, r.path+parameters[r.path], cmp.Or(bodies[r.path], "x"))
 			kind := w.Header().Get("Content-Type")
 			if failing != nil && w.Code != http.StatusOK {
 				status = "default"

@@ -57,6 +57,18 @@ func (f *fakeAgent) Lock(context.Context, string, string, time.Duration, bool) (
 func (f *fakeAgent) Renew(context.Context, string, Handle) error  { return f.err }
 func (f *fakeAgent) Unlock(context.Context, string, Handle) error { return f.err }
 
+func (f *fakeAgent) Rollouts(context.Context) (*RolloutList, error) { return filled[RolloutList](f) }
+
+func (f *fakeAgent) Rollout(context.Context, string) (*Rollout, error) { return filled[Rollout](f) }
+
+func (f *fakeAgent) StartRollout(context.Context, *RolloutSpec) (*Rollout, error) {
+	return filled[Rollout](f)
+}
+
+func (f *fakeAgent) ChangeRollout(context.Context, string, RolloutChange) (*Rollout, error) {
+	return filled[Rollout](f)
+}
+
 func (f *fakeAgent) PutShards(context.Context, string, int) (*Changed, error) {
 	return filled[Changed](f)
 }

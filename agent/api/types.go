@@ -21,6 +21,7 @@ type Agent interface {
 	Keys
 	Locks
 	Shards
+	Rollouts
 	// Broadcast sends to all members and to the subscribers of this agent. If stable is
 	// true, it waits until every member has the message.
 	Broadcast(ctx context.Context, topic string, data []byte, stable bool) (*Receipt, error)

@@ -34,6 +34,7 @@ type Config struct {
 	Seeds         []string `yaml:"seeds"`
 	Expect        int      `yaml:"expect"`
 	Observer      bool     `yaml:"observer"`
+	Arbiter       string   `yaml:"arbiter"`
 	DataDir       string   `yaml:"data-dir"`
 	// Tags are what the agent tells the others about itself.
 	Tags map[string]string `yaml:"tags"`

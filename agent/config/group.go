@@ -28,6 +28,10 @@ func (c *Config) GroupConfig(version string) (pleach.Config, error) {
 		},
 	}
 	var err error
+	g.Arbiter, err = newArbiter(c.Arbiter)
+	if err != nil {
+		return g, err
+	}
 	g.Meta, err = c.Meta(version)
 	if err != nil {
 		return g, err

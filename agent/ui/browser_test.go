@@ -73,6 +73,9 @@ func TestPageInBrowser(t *testing.T) {
 				defer server.Close()
 				dom, log := chromium(t, server.URL+Path, "9", "--window-size="+window, "--dump-dom")
 				checkPage(t, dom, log)
+				if got := attribute(t, dom, "rollouts"); got != "2" {
+					t.Errorf("%s rollouts, want 2", got)
+				}
 				if got, least := attribute(t, dom, "rows"), len(c.ranks()); got != fmt.Sprint(least+2) {
 					t.Errorf("%s rows, want %d and 2 that are gone", got, least)
 				}

@@ -266,7 +266,20 @@ func (c *canned) server(t *testing.T) http.Handler {
 	answer(mux, "tree", func() any { return c.tree() })
 	answer(mux, "status", func() any { return c.status() })
 	answer(mux, "fleet", func() any { return c.fleet() })
+	answer(mux, "rollouts", func() any { return c.rollouts() })
 	return mux
+}
+
+// rollouts are one that has failed, and one under way.
+func (c *canned) rollouts() *api.RolloutList {
+	members := []api.RolloutMember{{ID: c.name(0), Wave: 1, State: "reverted", Has: true}, {ID: c.name(1), Wave: 2}}
+	return &api.RolloutList{Rollouts: []api.Rollout{
+		{
+			ID: "abc", Name: c.name(0), Phase: "reverted", Ended: true, Wave: 1, Waves: 2, Members: members,
+			Reason: "wave 1 of 2: " + c.name(0) + ": not ready",
+		},
+		{ID: "def", Name: "config", Phase: "holding", Paused: true, Wave: 1, Waves: 2, Members: members},
+	}}
 }
 
 // headerOnly keeps the headers of an answer, without its length and body.

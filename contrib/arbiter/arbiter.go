@@ -19,13 +19,6 @@ import (
 	"github.com/pleach-go/pleach"
 )
 
-// Claim is a question of one side of a group.
-type Claim struct {
-	Group string
-	View  uint64          // the number of the view that the side wants to install
-	Side  []pleach.Member // who would decide it
-}
-
 // Store holds a record for each group. It is safe for concurrent use.
 type Store interface {
 	// Load returns the record of a group, nil if there is none, and a function that replaces it. The
@@ -37,18 +30,18 @@ type Store interface {
 // was. After an error, the record may be either one.
 type Swap func(ctx context.Context, record []byte) (swapped bool, err error)
 
-// Arbiter grants views by the records of a store. It is safe for concurrent use.
+// Arbiter grants views by the records of a store, for Config.Arbiter. It is safe for concurrent use.
 type Arbiter struct{ store Store }
+
+var _ pleach.Arbiter = (*Arbiter)(nil)
 
 // New returns an arbiter with a store. All members of a group use the same store.
 func New(s Store) *Arbiter { return &Arbiter{s} }
 
-// Grant reports whether a view is granted to a side, by this call or by an earlier one. It returns
-// false if the view, or a later one, is granted to another side. After an error, the view may be
-// granted: ask again.
-func (a *Arbiter) Grant(ctx context.Context, claim Claim) (bool, error) {
-	if claim.Group == "" || len(claim.Side) == 0 {
-		return false, errors.New("arbiter: a claim needs a group and members")
+// Grant implements [pleach.Arbiter]. After an error, the view may be granted.
+func (a *Arbiter) Grant(ctx context.Context, claim pleach.ArbiterClaim) (bool, error) {
+	if claim.View == 0 || len(claim.Side) == 0 {
+		return false, errors.New("arbiter: a claim needs a view and members")
 	}
 	want := recordOf(&claim)
 	encoded, err := json.Marshal(want)
@@ -90,7 +83,7 @@ type process struct {
 	ID          string `json:"id"` // for operators
 }
 
-func recordOf(c *Claim) *record {
+func recordOf(c *pleach.ArbiterClaim) *record {
 	r := &record{View: c.View}
 	for _, m := range c.Side {
 		r.Side = append(r.Side, process{m.Rank, m.Incarnation, m.ID})

@@ -68,13 +68,14 @@ func TestGrant(t *testing.T) {
 		{"web", 7, side(0, 1), false},
 		{"web", 9, side(2, 3), true},
 		{"other", 1, side(2, 3), true},
+		{"", 1, side(2, 3), true}, // a name like any other
 	} {
-		got, err := a.Grant(t.Context(), arbiter.Claim{Group: c.group, View: c.view, Side: c.side})
+		got, err := a.Grant(t.Context(), pleach.ArbiterClaim{Group: c.group, View: c.view, Side: c.side})
 		if err != nil || got != c.want {
 			t.Errorf("claim %d: %v, %v, want %v", i, got, err, c.want)
 		}
 	}
-	for _, c := range []arbiter.Claim{{View: 1, Side: side(1)}, {Group: "web", View: 1}} {
+	for _, c := range []pleach.ArbiterClaim{{Group: "web", Side: side(1)}, {Group: "web", View: 1}} {
 		if got, err := a.Grant(t.Context(), c); err == nil {
 			t.Errorf("%+v: %v", c, got)
 		}
@@ -87,8 +88,8 @@ func TestLostReply(t *testing.T) {
 	lost := errors.New("lost")
 	s.after = func() error { return lost }
 	a := arbiter.New(s)
-	ours := arbiter.Claim{Group: "web", View: 2, Side: side(0)}
-	theirs := arbiter.Claim{Group: "web", View: 2, Side: side(1)}
+	ours := pleach.ArbiterClaim{Group: "web", View: 2, Side: side(0)}
+	theirs := pleach.ArbiterClaim{Group: "web", View: 2, Side: side(1)}
 	if _, err := a.Grant(t.Context(), ours); !errors.Is(err, lost) {
 		t.Fatalf("%v", err)
 	}
@@ -106,7 +107,7 @@ func TestDamagedRecord(t *testing.T) {
 	s := newMemory()
 	for _, text := range []string{"", "{", "{}", `{"view":3}`, `{"view":-1}`} {
 		s.records["web"] = []byte(text)
-		got, err := arbiter.New(s).Grant(t.Context(), arbiter.Claim{Group: "web", View: 9, Side: side(0)})
+		got, err := arbiter.New(s).Grant(t.Context(), pleach.ArbiterClaim{Group: "web", View: 9, Side: side(0)})
 		if got || err == nil {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/contrib/arbiter"
 	"github.com/pleach-go/pleach/contrib/arbiter/etcd"
 	"github.com/pleach-go/pleach/contrib/arbiter/file"
@@ -72,7 +74,7 @@ func conform(t *testing.T, open func() (*arbiter.Arbiter, error)) {
 		running.Go(func() {
 			for view := uint64(1); view <= lastView; view++ {
 				before := highest.Load()
-				ok, err := a.Grant(t.Context(), arbiter.Claim{Group: "web", View: view, Side: side(2*by, 2*by+1)})
+				ok, err := a.Grant(t.Context(), pleach.ArbiterClaim{Group: "web", View: view, Side: side(2*by, 2*by+1)})
 				if err != nil {
 					t.Errorf("view %d, side %d: %v", view, by, err)
 					return
@@ -104,7 +106,7 @@ func conform(t *testing.T, open func() (*arbiter.Arbiter, error)) {
 		t.Fatal(err)
 	}
 	for other := range claimants { // the record outlasts those who have made it
-		ok, err := a.Grant(t.Context(), arbiter.Claim{Group: "web", View: lastView, Side: side(2*other, 2*other+1)})
+		ok, err := a.Grant(t.Context(), pleach.ArbiterClaim{Group: "web", View: lastView, Side: side(2*other, 2*other+1)})
 		if err != nil || ok != (other == by) {
 			t.Errorf("view %d was granted to side %d, and to side %d: %v, %v", lastView, by, other, ok, err)
 		}
@@ -120,7 +122,7 @@ func TestUnreachable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claim := arbiter.Claim{Group: "web", View: 2, Side: side(0)}
+	claim := pleach.ArbiterClaim{Group: "web", View: 2, Side: side(0)}
 	if ok, err := a.Grant(t.Context(), claim); ok || err == nil {
 		t.Errorf("%v, %v", ok, err)
 	}
@@ -130,6 +132,28 @@ func TestUnreachable(t *testing.T) {
 	a, err = etcd.New(etcd.Config{Endpoints: []string{gone, startEtcd(t)}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if ok, err := a.Grant(t.Context(), claim); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+}
+
+// A server that hangs uses up one call, and the next call begins with another server.
+func TestHangingServer(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	a, err := etcd.New(etcd.Config{Endpoints: []string{"http://" + silent.Addr().String(), startEtcd(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := pleach.ArbiterClaim{Group: "web", View: 2, Side: side(0)}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if ok, err := a.Grant(ctx, claim); ok || err == nil {
+		t.Errorf("%v, %v", ok, err)
 	}
 	if ok, err := a.Grant(t.Context(), claim); !ok || err != nil {
 		t.Errorf("%v, %v", ok, err)
@@ -164,7 +188,7 @@ func TestEtcdAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, g := range []string{"web", "another"} {
-			ok, err := a.Grant(t.Context(), arbiter.Claim{Group: g, View: 2, Side: side(0)})
+			ok, err := a.Grant(t.Context(), pleach.ArbiterClaim{Group: g, View: 2, Side: side(0)})
 			if ok != (g == group) || (err == nil) != ok {
 				t.Errorf("%v, group %s: %v, %v", account, g, ok, err)
 			}
@@ -183,10 +207,10 @@ func TestFileNames(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".new-1"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	groups := []string{"a", "a.b", "a/b", "../a", ".", "a.00000000000000000001", "a.00000000000000000001.json"}
+	groups := []string{"", "a", "a.b", "a/b", "../a", ".", "a.00000000000000000001", "a.00000000000000000001.json"}
 	for i, g := range groups {
 		for view := range uint64(3) {
-			if ok, err := a.Grant(t.Context(), arbiter.Claim{Group: g, View: view + 1, Side: side(i)}); !ok || err != nil {
+			if ok, err := a.Grant(t.Context(), pleach.ArbiterClaim{Group: g, View: view + 1, Side: side(i)}); !ok || err != nil {
 				t.Errorf("%q: %v, %v", g, ok, err)
 			}
 		}
@@ -197,7 +221,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// The credentials of a pod change while it runs. A Lease belongs to one group.
+// The credentials of a pod change while it runs. Groups may share a Lease.
 func TestKubernetesAccount(t *testing.T) {
 	c := startCluster(t)
 	config := c.config("web")
@@ -208,13 +232,17 @@ func TestKubernetesAccount(t *testing.T) {
 	view := uint64(1)
 	grant := func(group string) (bool, error) {
 		view++
-		return a.Grant(t.Context(), arbiter.Claim{Group: group, View: view, Side: side(0)})
+		return a.Grant(t.Context(), pleach.ArbiterClaim{Group: group, View: view, Side: side(0)})
 	}
 	if ok, err := grant("web"); !ok || err != nil {
 		t.Fatalf("%v, %v", ok, err)
 	}
-	if ok, err := grant("other"); ok || err == nil {
-		t.Errorf("another group has got the Lease: %v", ok)
+	view = 1
+	if ok, err := grant("another group"); !ok || err != nil {
+		t.Errorf("another group shares the Lease: %v, %v", ok, err)
+	}
+	if ok, err := grant("web"); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
 	}
 	for _, name := range []string{"token", "ca.crt"} {
 		path := filepath.Join(config.Account, name)

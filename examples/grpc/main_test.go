@@ -205,9 +205,9 @@ func during(rate int, timeout, after time.Duration, loads []*load, f func()) [][
 		l.take()
 		running.Go(func() { l.run(ctx, rate, timeout) })
 	}
-	time.Sleep(after)
+	hold(after)
 	f()
-	time.Sleep(after)
+	hold(after)
 	cancel()
 	running.Wait()
 	var all [][]*request
@@ -216,6 +216,9 @@ func during(rate int, timeout, after time.Duration, loads []*load, f func()) [][
 	}
 	return all
 }
+
+// hold lets a load run for a while.
+func hold(d time.Duration) { time.Sleep(d) }
 
 // patience is the timeout of requests that fail only if they are lost.
 const patience = 30 * time.Second
@@ -249,7 +252,7 @@ func rollingRestart(t *testing.T, size, rate int, pause, between time.Duration) 
 			c.await(size - 1)
 			c.start(i)
 			c.await(size)
-			time.Sleep(between)
+			hold(between)
 		}
 	})
 	for i, l := range []*load{byViews, byList} {

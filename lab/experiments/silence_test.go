@@ -65,7 +65,11 @@ func TestSilence(t *testing.T) {
 		t.Skip("minutes with the race detector, which has seen these machines elsewhere")
 	}
 	rows := [][]string{{"members", "processors", "lead", "messages", "median", "first", "median past", "worst past"}}
-	for _, size := range []int{16, 128, 1024} {
+	sizes := []int{16, 128}
+	if testutil.Full.On() || testutil.UpdateGolden.On() {
+		sizes = append(sizes, 1024) // three quarters of a minute
+	}
+	for _, size := range sizes {
 		for _, processors := range []int{2, size} {
 			for _, lead := range silenceLeads {
 				row, err := silenceRow(size, processors, lead)
@@ -86,7 +90,8 @@ func TestSilence(t *testing.T) {
 		}
 	}
 	recorded, err := os.ReadFile(silenceGolden)
-	if err != nil || string(recorded) != b.String() {
+	if err != nil || !strings.HasPrefix(string(recorded), b.String()) ||
+		testutil.Full.On() && string(recorded) != b.String() {
 		t.Errorf("%v; now:\n%s", err, b.String())
 	}
 }

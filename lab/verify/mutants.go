@@ -58,7 +58,7 @@ var mutants = []mutant{
 	},
 	{
 		"minority-decides", disks, "internal/machine/membership/voters.go",
-		"return 2*n > e.count || 2*n == e.count && s.has(e.lowest)", "return 3*n >= e.count",
+		"return 2*n > e.count || !e.arbiter && 2*n == e.count && s.has(e.lowest)", "return 3*n >= e.count",
 	},
 	{
 		"gap-not-told", disks, "rejoin.go", "&GapError{From: old.view.Load().Number, To: s.view.Number, Err: old.Err()}",

@@ -34,6 +34,7 @@ var agentSettings = []struct{ name, help string }{
 	{"tags", "`key=value`,… that describe this member to the others"},
 	{"expect", "begin a group with this `number` of agents, started alike, if there is none yet; observers do not count"},
 	{"observer", "`true` to be a member that does not count for the quorum, so that any number of them may fail at once"},
+	{"arbiter", "`place` of the record that decides which half of the members continues: file:DIRECTORY, etcd:URL,… or kubernetes:[NAMESPACE/]LEASE, the same for all"},
 	{"heartbeat-interval", "`time` between two heartbeats, the same for all (default 300ms)"},
 	{"suspicion-timeout", "`time` without an answer after which a member is suspected, the same for all (default 1.5s)"},
 	{"data-dir", "`directory` in which this member keeps its ID, its vote and its messages, so that it counts again and misses nothing after a restart"},

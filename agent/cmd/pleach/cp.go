@@ -21,6 +21,7 @@ type cpCommand struct {
 	agentFlags
 	rate  int64
 	fleet bool
+	waves waveFlags
 }
 
 func newCp() *cobra.Command {
@@ -45,12 +46,23 @@ again: only the chunks travel that members lack. A member that has the file alre
 nothing. The exit code is 1 if a member has not got a file.
 
 With --fleet, the files go to the members of all zones. A file crosses each long link once,
-to a gateway that copies it in its zone.`,
+to a gateway that copies it in its zone.
+
+With --waves, a file of at most 700 KB is released wave by wave, as pleach send --waves does with a
+message. If the rollout fails, the members that have it get back what they had before. The handler of
+--gate has its path in PLEACH_FILE.`,
 		Example: `  pleach cp app.tar.gz :releases/
   pleach cp a.img b.img :/srv/images/ --rate 50000000
   pleach cp model.bin : --fleet
+  pleach cp app.conf :etc/ --waves 1,10%,100% --gate config-ok --hold 30s
   pleach cp model.bin : --json | jq '.members[] | select(.outcome == "failed")'`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := c.waves.check(cmd); err != nil {
+				return err
+			}
+			if c.waves.waves != "" && len(args) > 2 {
+				return errors.New("--waves is for one file: write pleach cp FILE :DIR/ --waves 1,10%,100%")
+			}
 			if c.rate < 0 {
 				return fmt.Errorf("--rate %d: write a number of bytes in a second, or 0 for no limit", c.rate)
 			}
@@ -65,6 +77,10 @@ to a gateway that copies it in its zone.`,
 	cmd.Flags().BoolVar(&c.fleet, "fleet", false, "to the members of all zones")
 	cmd.Flags().Int64Var(&c.rate, "rate", 0,
 		"how many `bytes` of a file are sent in a second, at most (default: no limit)")
+	c.waves.addFlags(cmd)
+	for _, other := range []string{"fleet", "rate"} {
+		cmd.MarkFlagsMutuallyExclusive("waves", other)
+	}
 	return cmd
 }
 
@@ -74,6 +90,9 @@ func (c *cpCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	names, dir := args[:len(args)-1], path.Clean(args[len(args)-1][1:])
+	if c.waves.waves != "" {
+		return c.waves.startFile(cmd, &c.agentFlags, agent, names[0], dir)
+	}
 	failed := 0
 	for i, name := range names {
 		result, sent, err := c.copy(cmd, agent, name, dir)

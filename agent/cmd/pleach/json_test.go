@@ -59,6 +59,13 @@ func TestGoldenJSONFields(t *testing.T) {
 		"lock": clitest.WrittenBy(t, func(w io.Writer) error {
 			return json.NewEncoder(w).Encode(clitest.Filled[lockJSON]())
 		}),
+		"rollout list":   keyJSON(t, clitest.Filled[api.RolloutList]()),
+		"rollout status": keyJSON(t, clitest.Filled[api.Rollout]()),
+		"rollout pause":  keyJSON(t, clitest.Filled[api.Rollout]()),
+		"rollout resume": keyJSON(t, clitest.Filled[api.Rollout]()),
+		"rollout stop":   keyJSON(t, clitest.Filled[api.Rollout]()),
+		"rollout revert": keyJSON(t, clitest.Filled[api.Rollout]()),
+
 		"kv get":    keyJSON(t, clitest.Filled[api.Entry]()),
 		"kv put":    keyJSON(t, clitest.Filled[api.Changed]()),
 		"kv delete": keyJSON(t, clitest.Filled[api.Changed]()),
@@ -76,11 +83,12 @@ func keyJSON(t *testing.T, object any) []byte {
 	return clitest.WrittenBy(t, func(w io.Writer) error { return (&agentFlags{json: true}).print(w, object, "") })
 }
 
-// sendJSON is both replies of an agent.
+// sendJSON is the replies of an agent.
 func sendJSON(t *testing.T) []byte {
 	a := &agentFlags{json: true}
 	return clitest.WrittenBy(t, func(w io.Writer) error {
-		return errors.Join(a.print(w, clitest.Filled[api.Receipt](), ""), a.print(w, clitest.Filled[api.Sent](), ""))
+		return errors.Join(a.print(w, clitest.Filled[api.Receipt](), ""), a.print(w, clitest.Filled[api.Sent](), ""),
+			a.print(w, clitest.Filled[api.Rollout](), ""))
 	})
 }
 

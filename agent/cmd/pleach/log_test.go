@@ -43,6 +43,12 @@ type loggedAgent struct {
 // startLogged starts agents with directories, and a listener at each. They are ended with the test.
 func startLogged(t *testing.T, n int, more ...string) (agents []*loggedAgent) {
 	t.Helper()
+	return startEach(t, n, func(int) []string { return more })
+}
+
+// startEach is startLogged with arguments of each agent.
+func startEach(t *testing.T, n int, more func(i int) []string) (agents []*loggedAgent) {
+	t.Helper()
 	dir, addresses := t.TempDir(), testutil.FreeAddresses(t, n)
 	for i, address := range addresses {
 		a := &loggedAgent{heard: make(map[string][]int), log: filepath.Join(dir, fmt.Sprint(i, ".log"))}
@@ -51,7 +57,7 @@ func startLogged(t *testing.T, n int, more ...string) (agents []*loggedAgent) {
 		a.args = append([]string{
 			"agent", "--id", a.id, "--listen", address, "--socket", a.socket, "--data-dir", filepath.Join(dir, a.id),
 			"--expect", strconv.Itoa(n),
-		}, more...)
+		}, more(i)...)
 		a.args = append(a.args, addresses...)
 		a.start()
 		t.Cleanup(a.kill)

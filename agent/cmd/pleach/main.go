@@ -29,7 +29,8 @@ simulate broadcasts, to measure and to replay recordings, use pleach-lab.`,
   pleach run -n 4 ./prog`,
 	}
 	return cli.Root(root, append(newMoved(),
-		newAgent(), newSend(), newListen(), newQuery(), newCp(), newLock(), newLockSupervisor(), newKV(), newStatus(),
+		newAgent(), newSend(), newListen(), newQuery(), newCp(), newLock(), newLockSupervisor(), newKV(), newRollout(),
+		newStatus(),
 		newHealth(),
 		newJoin(), newMembers(), newForceView(), newRaiseVersion(), newEvict(), newSecret(), newPs(), newTrace(),
 		newRun(), newHost(), newSort())...)

@@ -22,6 +22,7 @@ type sendCommand struct {
 	to            string
 	stable, fleet bool
 	header        map[string]string
+	waves         waveFlags
 }
 
 func newSend() *cobra.Command {
@@ -34,15 +35,22 @@ it (pleach listen), those of this one included, and handlers run.
 
 With --stable, the command returns when every member of the view has the message, and
 says so. With --fleet, the message goes to all members of all zones, which the agent's
-settings zone and zones name. With --to, the message goes to one member alone, and has no topic.`,
+settings zone and zones name. With --to, the message goes to one member alone, and has no topic.
+
+With --waves, the message is released wave by wave, spread over failure domains: after each wave,
+the agents that have it run the handler of the query --gate, and the rollout continues only if all
+exit with 0. Otherwise it stops, and the agents that have got the message get --revert. All agents
+keep the rollout, so that it ends even if this agent dies: see pleach rollout. The exit code is 1 if not
+all members have got the message. Handlers run at their own pace: give them --hold.`,
 		Example: `  pleach send cache flush
   date | pleach send clock
   pleach send config --file new.json --stable
   pleach send cache flush --fleet
   pleach send --to db3 - <note.txt
   pleach send deploy v2 --header user=ada --header ticket=OPS-7
+  pleach send config --file new.json --revert-file old.json --waves 1,10%,100% --gate check-config --hold 30s
   pleach send clock now --json`,
-		Args: func(_ *cobra.Command, args []string) error { return s.check(args) },
+		Args: func(cmd *cobra.Command, args []string) error { return errors.Join(s.check(args), s.waves.check(cmd)) },
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd, args) },
 	}
 	s.addFlags(cmd)
@@ -54,6 +62,11 @@ settings zone and zones name. With --to, the message goes to one member alone, a
 	cmd.Flags().BoolVar(&s.fleet, "fleet", false, "send it to all members of all zones")
 	cmd.Flags().StringToStringVar(&s.header, "header", nil, "`key=value` that goes with the message; may be repeated")
 	cmd.MarkFlagsMutuallyExclusive("fleet", "to")
+	s.waves.addFlags(cmd)
+	s.waves.addRevert(cmd)
+	for _, other := range []string{"to", "fleet", "stable", "header"} {
+		cmd.MarkFlagsMutuallyExclusive("waves", other)
+	}
 	return cmd
 }
 
@@ -90,6 +103,9 @@ func (s *sendCommand) run(cmd *cobra.Command, args []string) error {
 	data, err := s.input.read(cmd, s.message(args))
 	if err != nil {
 		return err
+	}
+	if s.waves.waves != "" {
+		return s.waves.startMessage(cmd, &s.agentFlags, agent, topic, data)
 	}
 	out := cmd.OutOrStdout()
 	if s.to != "" {

@@ -16,7 +16,7 @@ const SPAN = 3 * 60 * 1000; // of charts
 // MEANINGS of what drawings have beside the shapes of states.
 const MEANINGS = { self: "this agent", leader: "leader", first: "first hop", avoided: "fed around" };
 
-const page = { status: null, members: null, tree: null, model: null, selected: "", samples: [], timer: 0, fleet: null, asking: false };
+const page = { status: null, members: null, tree: null, model: null, selected: "", samples: [], timer: 0, fleet: null, asking: false, askingRollouts: false };
 
 // poll asks for the status, and for members and tree only if they are others now.
 async function poll() {
@@ -29,6 +29,7 @@ async function poll() {
       take(status, members, tree);
       show(null);
       if (status.agent.zone) pollFleet();
+      pollRollouts();
     }
   } catch (error) {
     show(error);
@@ -52,6 +53,28 @@ async function pollFleet() {
   } finally {
     page.asking = false;
   }
+}
+
+// pollRollouts asks for the rollouts. It takes a while if the group has no quorum, and holds up nothing.
+async function pollRollouts() {
+  if (page.askingRollouts) return;
+  page.askingRollouts = true;
+  try {
+    drawRollouts((await get("rollouts")).rollouts);
+  } catch (error) {
+    if (!(error instanceof APIError)) throw error; // a mistake of this page
+  } finally {
+    page.askingRollouts = false;
+  }
+}
+
+// drawRollouts lists the rollouts, the newest first.
+function drawRollouts(rollouts) {
+  byID("rollouts-panel").hidden = rollouts.length === 0;
+  setText(byID("rollouts-note"), `${plural(rollouts.filter((r) => !r.ended).length, "rollout")} under way`);
+  byID("rollouts").replaceChildren(...rollouts.toReversed().map((r) => el("li", {},
+    el("b", {}, fit(clean(r.name), 200)), ` ${clean(r.id)}: ${r.paused ? "paused, " : ""}${clean(r.phase)}, wave ${r.wave} of ${r.waves}, `
+      + `${count(r.members.filter((m) => m.has).length)} of ${plural(r.members.length, "member")} have got it${r.reason ? `: ${clean(r.reason)}` : ""}`)));
 }
 
 function drawFleet() {

@@ -29,6 +29,7 @@ function check() {
   root.dataset.overlaps = overlaps.slice(0, 5).join("; ");
   root.dataset.errors = errors.slice(0, 5).join("; ");
   root.dataset.zones = document.querySelectorAll("#zone-rows > tr").length;
+  root.dataset.rollouts = document.querySelectorAll("#rollouts > li").length;
   root.dataset.rows = document.querySelectorAll("#rows > tr").length;
 }
 

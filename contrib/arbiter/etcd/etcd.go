@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pleach-go/pleach/contrib/arbiter"
@@ -20,15 +21,15 @@ import (
 const DefaultPrefix = "pleach/arbiter/"
 
 // endpointTimeout bounds the calls of one server: the next one may answer.
-const endpointTimeout = 3 * time.Second
+const endpointTimeout = time.Second
 
 // maxReply bounds a reply of etcd.
 const maxReply = 1 << 20
 
 // Config says how to reach etcd.
 type Config struct {
-	// Endpoints are the URLs of the servers, as in "https://10.0.0.1:2379". One that does not answer is
-	// skipped.
+	// Endpoints are the URLs of the servers, as in "https://10.0.0.1:2379". After one that does not
+	// answer, the next one is asked.
 	Endpoints []string
 	// Prefix begins the keys of records. If empty, DefaultPrefix.
 	Prefix string
@@ -50,10 +51,13 @@ func New(c Config) (*arbiter.Arbiter, error) {
 	if c.Client == nil {
 		c.Client = http.DefaultClient
 	}
-	return arbiter.New(&store{c}), nil
+	return arbiter.New(&store{Config: c}), nil
 }
 
-type store struct{ Config }
+type store struct {
+	Config
+	next atomic.Int64 // index of the endpoint to ask first: it has answered, or the one before has not
+}
 
 // compare is a condition of a transaction: the revision of a key, 0 if it does not exist.
 type compare struct {
@@ -116,11 +120,14 @@ func (s *store) call(ctx context.Context, method string, request, reply any) err
 		return err
 	}
 	var failed []error
-	for _, endpoint := range s.Endpoints {
+	for range s.Endpoints {
+		i := s.next.Load()
+		endpoint := s.Endpoints[i]
 		err := s.callAt(ctx, endpoint, method, body, reply)
 		if err == nil {
 			return nil
 		}
+		s.next.CompareAndSwap(i, (i+1)%int64(len(s.Endpoints)))
 		failed = append(failed, fmt.Errorf("%s: %w", endpoint, err))
 		if ctx.Err() != nil {
 			break

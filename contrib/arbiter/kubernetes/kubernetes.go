@@ -1,4 +1,4 @@
-// Package kubernetes is an arbiter with the record of a group in an annotation of a Lease
+// Package kubernetes is an arbiter with its records in an annotation of a Lease
 // (coordination.k8s.io/v1), which the API server swaps by its resource version. It uses the service
 // account of the pod and needs no client library. The account needs the verbs get and update for
 // that one Lease, and create for Leases if the Lease does not exist.
@@ -27,18 +27,15 @@ import (
 // accountDirectory has the credentials of a pod's service account.
 const accountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Annotations of the Lease.
-const (
-	groupAnnotation  = "pleach-go.github.io/group"
-	recordAnnotation = "pleach-go.github.io/granted"
-)
+// annotation has the records, a JSON object by group.
+const annotation = "pleach-go.github.io/granted"
 
 // maxReply bounds a reply of the API server.
 const maxReply = 4 << 20
 
 // Config names the Lease. In a pod, only Lease is needed.
 type Config struct {
-	// Lease is the name of the Lease, which belongs to one group.
+	// Lease is the name of the Lease. Several groups may share it.
 	Lease string
 	// Namespace is that of the Lease. If empty, the pod's.
 	Namespace string
@@ -49,7 +46,7 @@ type Config struct {
 	Account string
 }
 
-// New returns an arbiter with the record of a group in a Lease.
+// New returns an arbiter with its records in a Lease.
 func New(c Config) (*arbiter.Arbiter, error) {
 	if c.Lease == "" {
 		return nil, errors.New("kubernetes: an arbiter needs the name of a Lease")
@@ -100,49 +97,63 @@ func (s *store) Load(ctx context.Context, group string) ([]byte, arbiter.Swap, e
 			made := lease{
 				"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": s.Lease},
 			}
-			made.grant(group, record)
+			if err := made.grant(group, record); err != nil {
+				return false, err
+			}
 			return s.call(ctx, http.MethodPost, path, made, nil)
 		}
 		return nil, swap, nil
 	}
-	if owner := is.annotations()[groupAnnotation]; owner != nil && owner != group {
-		return nil, nil, fmt.Errorf("lease %s belongs to group %q", s.Lease, owner)
+	records, err := is.records()
+	if err != nil {
+		return nil, nil, err
 	}
 	swap := func(ctx context.Context, record []byte) (bool, error) {
-		is.grant(group, record)
+		if err := is.grant(group, record); err != nil {
+			return false, err
+		}
 		return s.call(ctx, http.MethodPut, named, is, nil) // with its resource version
 	}
-	record, ok := is.annotations()[recordAnnotation].(string)
+	return records[group], swap, nil
+}
+
+// records returns the records of a Lease by group.
+func (l lease) records() (map[string]json.RawMessage, error) {
+	records := make(map[string]json.RawMessage)
+	text, ok := object(object(l, "metadata"), "annotations")[annotation].(string)
 	if !ok {
-		return nil, swap, nil
+		return records, nil
 	}
-	return []byte(record), swap, nil
+	if err := json.Unmarshal([]byte(text), &records); err != nil {
+		return nil, fmt.Errorf("annotation %s: %w", annotation, err)
+	}
+	return records, nil
 }
 
 // grant puts a record into a Lease.
-func (l lease) grant(group string, record []byte) {
-	a := l.annotations()
-	a[groupAnnotation], a[recordAnnotation] = group, string(record)
-	l.object("metadata")["annotations"] = a
-	spec := l.object("spec")
+func (l lease) grant(group string, record []byte) error {
+	records, err := l.records()
+	if err != nil {
+		return err
+	}
+	records[group] = record
+	text, err := json.Marshal(records)
+	if err != nil {
+		return err
+	}
+	object(object(l, "metadata"), "annotations")[annotation] = string(text)
+	spec := object(l, "spec")
 	transitions, _ := spec["leaseTransitions"].(float64)
 	spec["leaseTransitions"] = transitions + 1 // number of grants, for kubectl
-}
-
-func (l lease) annotations() map[string]any {
-	a, ok := l.object("metadata")["annotations"].(map[string]any)
-	if !ok {
-		a = make(map[string]any)
-	}
-	return a
+	return nil
 }
 
 // object returns a field that is an object, which is made if it does not exist.
-func (l lease) object(field string) map[string]any {
-	o, ok := l[field].(map[string]any)
+func object(of map[string]any, field string) map[string]any {
+	o, ok := of[field].(map[string]any)
 	if !ok {
 		o = make(map[string]any)
-		l[field] = o
+		of[field] = o
 	}
 	return o
 }

@@ -180,6 +180,9 @@ func (t *voter) waiting() (err error) {
 		reachable, needed, _ := t.machine.Quorum()
 		v := t.machine.View()
 		err = fmt.Errorf("%d of %d members of view %d are back, %d needed", reachable, v.Members.Len(), v.Number, needed)
+		if t.machine.Refused() {
+			err = fmt.Errorf("%w, and the arbiter has let the others continue", err)
+		}
 	})
 	return err
 }

@@ -189,6 +189,45 @@ func TestVotesThatAreLost(t *testing.T) {
 	}
 }
 
+// With an arbiter, half of the voters keeps its place, since the arbiter may let it decide. If the arbiter
+// has let the others, and their votes are lost, the place is over. A view of half of them is no beginning.
+func TestPlaceOfHalf(t *testing.T) {
+	two := viewOf(7, named(0, "a", 1, 50), named(1, "b", 1, 11))
+	lost := of("b", control.Candidate, nil)
+	for _, c := range []struct {
+		arbiter, refused bool
+		self             int
+		over             bool
+	}{
+		{false, false, 0, false},
+		{false, false, 1, true},
+		{true, false, 0, false},
+		{true, false, 1, false},
+		{true, true, 0, true},
+	} {
+		v := two
+		if c.self == 1 {
+			v = viewOf(7, named(0, "b", 1, 11), named(1, "a", 1, 50))
+		}
+		d := drive(t, func(f *Config) {
+			f.Place = membership.NewSavedVote(*v.Members.At(c.self), v, membership.Decisions{})
+			f.Arbiter = c.arbiter
+		})
+		d.take()
+		d.m.Refused(c.refused)
+		d.introduce("b:1", lost)
+		if over := d.m.place == nil; over != c.over {
+			t.Errorf("%+v: the place is over: %t", c, over)
+		}
+	}
+	for _, arbiter := range []bool{false, true} {
+		d := drive(t, func(f *Config) { f.Place, f.Arbiter = place(two), arbiter })
+		if d.m.mayDecide() == arbiter {
+			t.Errorf("arbiter %t: half begins: %t", arbiter, !arbiter)
+		}
+	}
+}
+
 // Other processes get the answer that fits what this one is.
 func TestAnswers(t *testing.T) {
 	answer := func(d *driver, r control.Request) string {

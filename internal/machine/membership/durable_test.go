@@ -250,7 +250,7 @@ func (n *network) collectVoter(h *host) {
 // restored from their disks. There is never more than one view of a number; and once
 // all are back, they agree.
 func TestRandomSchedulesWithDisks(t *testing.T) {
-	schedules := uint64(2000)
+	schedules := uint64(1000)
 	if testutil.RaceEnabled || testing.Short() {
 		schedules = 200
 	}

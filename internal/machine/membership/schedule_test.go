@@ -24,7 +24,7 @@ func TestRandomSchedules(t *testing.T) {
 		runSchedule(t, uint64(testutil.Seed.Or(0)))
 		return
 	}
-	schedules := 3000
+	schedules := 1500
 	if testutil.RaceEnabled || testing.Short() {
 		schedules = 300
 	}

@@ -189,7 +189,10 @@ var rules = []rule{
 	{pkg: "agent/command", outside: []string{"go.yaml.in/yaml/v3"}},
 	{pkg: "agent/discover", may: []string{"agent/command"}},
 	{
-		pkg: "agent/config", may: []string{".", "fleet", "internal/driver/admission", "agent/command", "agent/discover"},
+		pkg: "agent/config", may: []string{
+			".", "fleet", "internal/driver/admission", "agent/command", "agent/discover",
+			"contrib/arbiter/etcd", "contrib/arbiter/file", "contrib/arbiter/kubernetes",
+		},
 		outside: []string{"go.yaml.in/yaml/v3"},
 	},
 	{pkg: "agent/retention", may: []string{"internal/base/notify", "internal/base/queue"}},
@@ -199,7 +202,7 @@ var rules = []rule{
 	{pkg: "agent/limit", may: []string{"internal/driver/admission", "internal/base/notify"}},
 	{pkg: "agent/rights", may: []string{"internal/driver/admission"}},
 	{pkg: "agent/api", may: []string{
-		".", "fleet", "lease", "shard", "agent/kv", "agent/limit", "agent/retention",
+		".", "fleet", "lease", "rollout", "shard", "agent/kv", "agent/limit", "agent/retention",
 		"agent/rights", "internal/base/logsuppress", "agent/transfer",
 	}},
 	{pkg: "agent/client", may: []string{"agent/api", "agent/retention", "agent/transfer"}},
@@ -213,7 +216,7 @@ var rules = []rule{
 	},
 	{
 		pkg: "agent", may: []string{
-			".", "detect", "fleet", "lease", "replicated", "shard", "prom", "protocol", "topology",
+			".", "detect", "fleet", "lease", "replicated", "rollout", "shard", "prom", "protocol", "topology",
 			"agent/...", "internal/driver/datadir", "internal/base/notify", "agent/transfer",
 		},
 		outside: []string{"github.com/prometheus/client_golang"},

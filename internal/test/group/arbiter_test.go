@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -245,6 +247,66 @@ func TestArbiterNeedsAQuorum(t *testing.T) {
 		var config *pleach.ConfigError
 		if !errors.As(err, &config) || config.Field != "Arbiter" {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// After both of two members have crashed, either one that returns with its data directory continues if
+// the arbiter lets it, and waits for the other one otherwise.
+func TestEitherOfTwoReturns(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		for returning := range 2 {
+			var judge arbiter
+			dir, addresses := t.TempDir(), testutil.FreeAddresses(t, 2)
+			join := func(ctx context.Context, i int) (*pleach.Group, error) {
+				return pleach.Join(ctx, pleach.Config{
+					Group: "return", ID: fmt.Sprint("m", i), Listen: addresses[i], Expect: 2, Arbiter: &judge,
+					Recovery: pleach.Recovery{DataDir: filepath.Join(dir, fmt.Sprint("m", i))},
+				}, addresses...)
+			}
+			both := make([]*pleach.Group, 2)
+			var joining sync.WaitGroup
+			for i := range both {
+				joining.Go(func() {
+					g, err := join(t.Context(), i)
+					both[i] = g
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			joining.Wait()
+			if t.Failed() {
+				t.FailNow()
+			}
+			judge.fails(errors.New("it is down")) // so that the first death decides nothing
+			for _, g := range both {
+				if err := g.Abort(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			judge.fails(nil)
+			if refused {
+				_, _ = judge.Grant(t.Context(), pleach.ArbiterClaim{Group: "return", View: 99})
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			if refused {
+				cancel()
+				ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+			}
+			g, err := join(ctx, returning)
+			cancel()
+			switch {
+			case refused && (err == nil || !strings.Contains(err.Error(), "the arbiter has let the others continue")):
+				t.Errorf("m%d was refused: %v", returning, err)
+			case !refused && err != nil:
+				t.Errorf("m%d: %v", returning, err)
+			case !refused:
+				awaitView(t, g, "alone", ofSize(1))
+			}
+			if g != nil {
+				_ = g.Abort()
+			}
 		}
 	}
 }

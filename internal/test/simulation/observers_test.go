@@ -142,7 +142,7 @@ func (c *checker) checkRoles(g *group, v *membership.View) {
 
 // Groups with observers keep their promises as long as a majority of the voters lives.
 func TestObserversUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 600, 60, Options{Observers: true}); total != nil {
+	if total := underSeeds(t, 300, 60, Options{Observers: true}); total != nil {
 		total.exercised(t, 4, map[string]uint64{
 			"changes of roles": total.roles.Load(), "observers that crash at once": total.observers.Load(),
 		})
@@ -151,14 +151,14 @@ func TestObserversUnderSeeds(t *testing.T) {
 
 // They do while they are upgraded, too: there are observers only afterwards.
 func TestObserversUpgradeUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 200, 20, Options{Observers: true, Upgrade: true}); total != nil {
+	if total := underSeeds(t, 100, 20, Options{Observers: true, Upgrade: true}); total != nil {
 		total.exercised(t, 20, map[string]uint64{"changes of roles": total.roles.Load()})
 	}
 }
 
 // Services of a group with observers keep their promises.
 func TestServicesWithObserversUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 200, 20, Options{Observers: true, Services: true}); total != nil {
+	if total := underSeeds(t, 100, 20, Options{Observers: true, Services: true}); total != nil {
 		total.exercised(t, 20, map[string]uint64{"changes of roles": total.roles.Load()})
 	}
 }

@@ -125,7 +125,7 @@ func (s *Simulation) finishRolling() {
 // Rolling restarts lose nothing, if each waits until the process before has the state (crashes), or
 // is a member (processes that leave hand over first). Case 67.
 func TestRollingRestartsUnderSeeds(t *testing.T) {
-	total := underSeeds(t, 80, 20, Options{Services: true, Rolling: true})
+	total := underSeeds(t, 40, 20, Options{Services: true, Rolling: true})
 	if total == nil {
 		return
 	}

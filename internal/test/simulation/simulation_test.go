@@ -42,7 +42,7 @@ func (total *totals) exercised(t *testing.T, every uint64, counts map[string]uin
 
 // Whole groups keep their promises under many seeds.
 func TestGroupsUnderSeeds(t *testing.T) {
-	total := underSeeds(t, 2_500, 200, Options{})
+	total := underSeeds(t, 1_200, 200, Options{})
 	if total == nil {
 		return
 	}
@@ -63,14 +63,14 @@ func TestGroupsUnderSeeds(t *testing.T) {
 // Groups keep their promises also while they are upgraded from one protocol version to the
 // next.
 func TestUpgradesUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 300, 30, Options{Upgrade: true}); total != nil {
+	if total := underSeeds(t, 150, 30, Options{Upgrade: true}); total != nil {
 		total.exercised(t, 2, map[string]uint64{"messages": total.delivered.Load()})
 	}
 }
 
 // Members that are cut off from a quorum know it before the others go on.
 func TestCutsUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 300, 30, Options{Cut: true}); total != nil {
+	if total := underSeeds(t, 150, 30, Options{Cut: true}); total != nil {
 		total.exercised(t, 1, map[string]uint64{"members that are told before a view": total.told.Load()})
 	}
 }
@@ -97,7 +97,7 @@ func TestStatesUnderSeeds(t *testing.T) {
 
 // Groups keep their promises also if most processes are started again at other addresses.
 func TestMovesUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 100, 30, Options{Moves: true}); total != nil {
+	if total := underSeeds(t, 50, 30, Options{Moves: true}); total != nil {
 		total.exercised(t, 2, map[string]uint64{"seats": total.seats.Load()})
 	}
 }
@@ -127,14 +127,14 @@ func TestSeedOfCandidateWithOldSeeds(t *testing.T) {
 
 // Groups keep their promises also if some processes do what no correct one does.
 func TestStrangeUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 300, 30, Options{Strange: true}); total != nil {
+	if total := underSeeds(t, 150, 30, Options{Strange: true}); total != nil {
 		total.exercised(t, 2, map[string]uint64{"messages": total.delivered.Load()})
 	}
 }
 
 // Groups keep their promises also if programs use all that a member offers.
 func TestRichUnderSeeds(t *testing.T) {
-	if total := underSeeds(t, 300, 30, Options{Rich: true}); total != nil {
+	if total := underSeeds(t, 150, 30, Options{Rich: true}); total != nil {
 		total.exercised(t, 1, map[string]uint64{
 			"messages to topics":     total.topical.Load(),
 			"receipts of processing": total.processed.Load(),
