@@ -18,6 +18,7 @@ import tarfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+ENTRY_POINTS = b"[torchrun.handlers]\npleach = pleach.agent.rendezvous:handler\n"
 TIME = (1980, 1, 1, 0, 0, 0)  # of all files, so that the same files make the same wheel
 
 
@@ -61,7 +62,8 @@ def build_agent_wheel(folder: str) -> str:
         "Summary: Client of the local Pleach agent: views, messages, keys and locks\n"
         "Description-Content-Type: text/markdown\n\n" + (HERE / "pleach" / "agent" / "README.md").read_text()
     )
-    return _wheel(folder, "pleach_agent", "py3-none-any", _sources("pleach/agent"), metadata.encode())
+    files = {**_sources("pleach/agent"), f"pleach_agent-{_version()}.dist-info/entry_points.txt": ENTRY_POINTS}
+    return _wheel(folder, "pleach_agent", "py3-none-any", files, metadata.encode())
 
 
 def _wheel(folder: str, name: str, tag: str, files: "dict[str, bytes]", metadata: bytes) -> str:

@@ -1,12 +1,13 @@
-"""The store for torch.distributed on real agents, called from Python and from C++."""
+"""The store for torch.distributed on real agents, called from Python and from C++, and the rendezvous of torchrun."""
 
+import concurrent.futures
 import os
 import subprocess
 import sys
 from datetime import timedelta
 
 import pytest
-from agents import Agents
+from agents import Agents, eventually
 from conftest import ROOT
 
 torch = pytest.importorskip("torch")
@@ -90,6 +91,45 @@ dist.barrier()
 assert open_store().add("done", 1) <= size
 dist.destroy_process_group()
 """
+
+
+def handlers(group, run_id, n, nodes):
+    """Return rendezvous handlers of n nodes of torchrun, each with its own agent."""
+    from torch.distributed.elastic.rendezvous import RendezvousParameters
+
+    from pleach.agent.rendezvous import handler
+
+    conf = {"last_call_timeout": 1, "keep_alive_interval": 1, "keep_alive_max_attempt": 2}
+    return [handler()(RendezvousParameters("pleach", group.socket(i % 3), run_id, *nodes, **conf)) for i in range(n)]
+
+
+def join(*nodes):
+    """Let nodes join the next round at a time, and return each one's store, rank and the size of the world."""
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as pool:
+        infos = list(pool.map(lambda node: node.next_rendezvous(), nodes))
+    return [info if isinstance(info, tuple) else (info.store, info.rank, info.world_size) for info in infos]
+
+
+def test_rendezvous(group):
+    """Nodes meet in rounds of between min and max, also when one of them is gone, until the job is shut down."""
+    from torch.distributed.elastic.rendezvous import RendezvousClosedError
+
+    a, b, c, d = handlers(group, "run/1", 4, (2, 3))
+    first = join(a, b, c)  # max: there is no wait
+    assert sorted(rank for _, rank, _ in first) == [0, 1, 2] and {size for _, _, size in first} == {3}
+    first[0][0].set("k", "v")
+    assert first[2][0].get("k") == b"v"
+    c._stop_heartbeats()  # a node that has died
+    eventually("the others notice that a node is gone", lambda: len(a._state_holder.state.participants) == 2)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(d.next_rendezvous)  # a newcomer waits for the next round
+        eventually("a node waits", lambda: a.num_nodes_waiting() == 1)
+        second = join(a, b)
+        waiting.result(30)
+    assert {size for _, _, size in second} == {3} and second[0][0].compare_set("k", "", "new") == b"new"
+    assert a.shutdown() and a.is_closed()
+    with pytest.raises(RendezvousClosedError):
+        b.next_rendezvous()
 
 
 def test_process_group_while_agents_are_killed():
