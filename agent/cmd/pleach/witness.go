@@ -7,8 +7,8 @@ import (
 )
 
 // A witness (Pâris 1986) votes, so that a group of two survives the death of either member, and
-// does no work of the group. It is an agent, so that it is told of views, and acknowledges what the
-// others order, like every voter.
+// does no work of the group. It is an agent, so that it installs views and acknowledges what the others
+// order, like every voter.
 func newWitness() *cobra.Command {
 	var file string
 	var logJSON bool
