@@ -315,7 +315,7 @@ cluster-down: #: end the cluster of make cluster
 	bin/cluster/bin/kubernetes down bin/cluster
 
 .PHONY: kubernetes
-kubernetes: ## run the manifests on the cluster of make cluster, with pods and nodes that come and go, and print a table; SCENARIO=drain for some
+kubernetes: ## run the manifests on the cluster of make cluster, with pods and nodes that come and go, and print a table; SCENARIO=drain for some, SCENARIO=pair for two agents with an arbiter
 	PATH=$(abspath bin/cluster/bin):$$PATH go test -count=1 -run 'OnAPIServer|Helm' -v ./agent/test/deploy
 	bin/cluster/bin/kubernetes run bin/cluster $(SCENARIO)
 

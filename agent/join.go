@@ -25,7 +25,7 @@ var errSeedsChanged = errors.New("the seeds have changed")
 
 // errNoSeeds says what to write.
 var errNoSeeds = errors.New(
-	"the agent has no seeds: name them (host:port, dns:NAME:PORT or exec:COMMAND), or write expect: 1 for an agent that begins a group alone")
+	"the agent has no seeds: name them (host:port, dns:NAME:PORT, kubernetes:SERVICE:PORT or exec:COMMAND), or write expect: 1 for an agent that begins a group alone")
 
 // join makes the agent a member. It tries as long as that may help.
 func (a *Agent) join(ctx context.Context) (*pleach.Group, error) {

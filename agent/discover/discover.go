@@ -1,6 +1,6 @@
 // Package discover turns an agent's seeds into addresses. A seed is host:port, dns:NAME:PORT
-// for all addresses of a name, dns:NAME for its SRV records, or exec:COMMAND for the lines
-// that a command prints.
+// for all addresses of a name, dns:NAME for its SRV records, kubernetes:[NAMESPACE/]SERVICE:PORT
+// for the EndpointSlices of a service, or exec:COMMAND for the lines that a command prints.
 package discover
 
 import (
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pleach-go/pleach/agent/command"
+	"github.com/pleach-go/pleach/contrib/arbiter/kubernetes/account"
 )
 
 // Resolver looks names up; [net.Resolver] is one.
@@ -25,11 +26,12 @@ type Resolver interface {
 }
 
 const (
-	dnsPrefix  = "dns:"
-	execPrefix = "exec:"
+	dnsPrefix        = "dns:"
+	kubernetesPrefix = "kubernetes:"
+	execPrefix       = "exec:"
 )
 
-// timeout bounds how long a name or a command may take, and maxAddresses how many addresses
+// timeout bounds how long a name, a service or a command may take, and maxAddresses how many addresses
 // a seed may have.
 const (
 	timeout      = 10 * time.Second
@@ -44,12 +46,15 @@ func Check(seed string) error {
 			return fmt.Errorf("%q has no command: write exec:COMMAND", seed)
 		}
 		return nil
+	case strings.HasPrefix(seed, kubernetesPrefix):
+		_, err := parseService(seed[len(kubernetesPrefix):])
+		return err
 	case dns && name != "" && !strings.Contains(name, ":"):
 		return nil // SRV records tell the port
 	case dns:
 		return checkAddress(seed, name, "dns:NAME:PORT, or dns:NAME for SRV records")
 	default:
-		return checkAddress(seed, seed, "host:port, dns:NAME:PORT, dns:NAME or exec:COMMAND")
+		return checkAddress(seed, seed, "host:port, dns:NAME:PORT, dns:NAME, kubernetes:SERVICE:PORT or exec:COMMAND")
 	}
 }
 
@@ -64,7 +69,7 @@ func checkAddress(seed, address, form string) error {
 // Dynamic reports whether what seeds stand for can change.
 func Dynamic(seeds []string) bool {
 	return slices.ContainsFunc(seeds, func(s string) bool {
-		return strings.HasPrefix(s, dnsPrefix) || strings.HasPrefix(s, execPrefix)
+		return strings.HasPrefix(s, dnsPrefix) || strings.HasPrefix(s, kubernetesPrefix) || strings.HasPrefix(s, execPrefix)
 	})
 }
 
@@ -92,6 +97,9 @@ func Resolve(ctx context.Context, r Resolver, seeds []string) ([]string, error) 
 func resolve(ctx context.Context, r Resolver, seed string) ([]string, error) {
 	if line, ok := strings.CutPrefix(seed, execPrefix); ok {
 		return execute(ctx, line)
+	}
+	if name, ok := strings.CutPrefix(seed, kubernetesPrefix); ok {
+		return listEndpoints(ctx, account.Config{}, name)
 	}
 	name, dns := strings.CutPrefix(seed, dnsPrefix)
 	switch host, port, err := net.SplitHostPort(name); {

@@ -57,13 +57,16 @@ func TestResolve(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for seed, ok := range map[string]bool{
 		"host:1": true, "[::1]:1": true, "dns:name:1": true, "dns:name": true, "exec:peers": true,
+		"kubernetes:web:1": true, "kubernetes:ns/web:1": true,
+		"kubernetes:": false, "kubernetes:web": false, "kubernetes:web:x": false, "kubernetes:/web:1": false,
+		"kubernetes:ns/:1": false, "kubernetes:a/b/c:1": false, "kubernetes:a:b:1": false,
 		"": false, "host": false, ":1": false, "host:x": false, "dns:": false, "dns::1": false, "exec: ": false,
 	} {
 		if err := Check(seed); (err == nil) != ok {
 			t.Errorf("%q: %v", seed, err)
 		}
 	}
-	if Dynamic([]string{"a:1"}) || !Dynamic([]string{"a:1", "dns:b"}) {
-		t.Error("a name is dynamic, an address is not")
+	if Dynamic([]string{"a:1"}) || !Dynamic([]string{"a:1", "dns:b"}) || !Dynamic([]string{"kubernetes:web:1"}) {
+		t.Error("names and services are dynamic, an address is not")
 	}
 }

@@ -22,6 +22,8 @@ const nodes = 3
 const (
 	controlSpace   = "pleach-kc"
 	controlAddress = "10.77.0.1"
+	serviceNet     = "10.78.0.0/24"
+	serverAddress  = "10.78.0.1" // of the service of the API server
 )
 
 func nodeName(i int) string    { return fmt.Sprint("node", i) }
@@ -102,7 +104,10 @@ func (c *cluster) start(space, name string, args ...string) error {
 }
 
 // kill ends a process that start has started.
-func (c *cluster) kill(name string) error {
+func (c *cluster) kill(name string) error { return c.signal(name, syscall.SIGKILL) }
+
+// signal sends a signal to a process that start has started.
+func (c *cluster) signal(name string, s syscall.Signal) error {
 	text, err := os.ReadFile(c.path(name + ".pid"))
 	if err != nil {
 		return err
@@ -111,7 +116,7 @@ func (c *cluster) kill(name string) error {
 	if err != nil {
 		return err
 	}
-	return syscall.Kill(pid, syscall.SIGKILL)
+	return syscall.Kill(pid, s)
 }
 
 // kubectl runs kubectl with some input.

@@ -58,6 +58,26 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// Two leaders at one time are counted, and one after the other is none.
+func TestOverlaps(t *testing.T) {
+	at := func(pod string, view uint64, from, to int64) reign {
+		return reign{pod, view, time.Unix(from, 0), time.Unix(to, 0)}
+	}
+	for _, c := range []struct {
+		all  []reign
+		want int
+	}{
+		{[]reign{at("a", 1, 0, 5), at("b", 2, 6, 9), at("a", 3, 10, 11)}, 0},
+		{[]reign{at("b", 2, 4, 9), at("a", 1, 0, 5)}, 1},
+		{[]reign{at("a", 1, 0, 5), at("a", 2, 4, 9)}, 0},
+		{[]reign{at("a", 1, 0, 9), at("b", 2, 3, 3)}, 0}, // seen once only
+	} {
+		if got := overlaps(c.all); got != c.want {
+			t.Errorf("%v: %d, want %d", c.all, got, c.want)
+		}
+	}
+}
+
 // The manifest has traffic next to the agent, and a Deployment is made of it.
 func TestManifests(t *testing.T) {
 	manifest, err := os.ReadFile("../../deploy/kubernetes/statefulset.yaml")

@@ -22,7 +22,7 @@ func (c *cluster) startControl(ctx context.Context) error {
 	for _, args := range [][]string{
 		{
 			"kube-controller-manager", "--service-account-private-key-file=" + c.path("sa.key"),
-			"--root-ca-file=" + c.path("ca.crt"), "--leader-elect=false",
+			"--root-ca-file=" + c.path("apiserver.crt"), "--leader-elect=false",
 			"--node-monitor-grace-period=12s",
 		},
 		{"kube-scheduler", "--leader-elect=false"},
@@ -35,14 +35,15 @@ func (c *cluster) startControl(ctx context.Context) error {
 	return c.startDNS()
 }
 
-// startAPIServer starts it, and returns when it answers.
+// startAPIServer starts it, and returns when it answers. It has the address of its service itself,
+// because nothing here forwards addresses of services.
 func (c *cluster) startAPIServer(ctx context.Context) error {
 	err := c.start(controlSpace, "kube-apiserver", c.program("kube-apiserver"), "--etcd-servers=http://127.0.0.1:2379",
-		"--bind-address="+controlAddress, "--advertise-address="+controlAddress, "--secure-port=6443",
+		"--bind-address=0.0.0.0", "--advertise-address="+controlAddress, "--secure-port=443",
 		"--cert-dir="+c.path(), "--client-ca-file="+c.path("ca.crt"), "--token-auth-file="+c.path("tokens"),
-		"--service-cluster-ip-range=10.78.0.0/24", "--service-account-issuer=https://cluster",
+		"--service-cluster-ip-range="+serviceNet, "--service-account-issuer=https://cluster",
 		"--service-account-key-file="+c.path("sa.pub"), "--service-account-signing-key-file="+c.path("sa.key"),
-		"--authorization-mode=AlwaysAllow", "--allow-privileged=true")
+		"--authorization-mode=RBAC", "--allow-privileged=true")
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (c *cluster) writeControlFiles(ctx context.Context) error {
 		"tokens": `token0,admin,1,"system:masters"` + "\n",
 		"kubeconfig": fmt.Sprintf(`apiVersion: v1
 kind: Config
-clusters: [{name: c, cluster: {server: "https://%s:6443", insecure-skip-tls-verify: true}}]
+clusters: [{name: c, cluster: {server: "https://%s", insecure-skip-tls-verify: true}}]
 users: [{name: u, user: {token: token0}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x

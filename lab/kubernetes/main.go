@@ -4,6 +4,7 @@
 //
 //	kubernetes up bin/cluster          # starts the cluster, as root
 //	kubernetes run bin/cluster         # runs all scenarios, and prints a table
+//	kubernetes run bin/cluster pair    # kills agents of a group of two with an arbiter
 //	kubernetes kubectl bin/cluster get pods
 //	kubernetes down bin/cluster
 //

@@ -16,6 +16,7 @@ func (c *cluster) makeNetwork(ctx context.Context) error {
 		in(controlSpace, "ip link set lo up"),
 		in(controlSpace, "ip link add lan type bridge"),
 		in(controlSpace, "ip addr add "+controlAddress+"/24 dev lan"),
+		in(controlSpace, "ip addr add "+serverAddress+"/32 dev lan"),
 		in(controlSpace, "ip link set lan up"),
 	}
 	for i := 1; i <= nodes; i++ {

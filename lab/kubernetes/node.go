@@ -203,6 +203,7 @@ const networkConfig = `{"cniVersion": "0.4.0", "name": "pods", "plugins": [
 ]}
 `
 
+// Agents that are killed again and again are started again at once.
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
@@ -211,6 +212,8 @@ cgroupDriver: cgroupfs
 cgroupRoot: /%s
 failSwapOn: false
 failCgroupV1: false
+crashLoopBackOff: {maxContainerRestartPeriod: 1s}
+featureGates: {KubeletCrashLoopBackOffMax: true}
 containerRuntimeEndpoint: unix://%s/containerd.sock
 clusterDNS: [%s]
 clusterDomain: cluster.local

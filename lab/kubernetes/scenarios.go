@@ -33,10 +33,13 @@ var scenarios = []scenario{
 	{"a Deployment joins and is updated", (*cluster).deploy},
 }
 
-// runScenarios runs those whose names contain one of the arguments, or all. With --json it prints
-// JSON instead of a table.
+// runScenarios runs those whose names contain one of the arguments, or all, or with "pair" that of
+// two agents. With --json it prints JSON instead of a table.
 func (c *cluster) runScenarios(ctx context.Context, args []string) error {
 	names := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--json" })
+	if slices.Contains(names, "pair") {
+		return c.runPair(ctx, len(names) < len(args))
+	}
 	if err := c.start(controlSpace, "collect", c.program("kubernetes"), "collect"); err != nil {
 		return err
 	}
@@ -62,7 +65,7 @@ func (c *cluster) runScenario(ctx context.Context, s *scenario) outcome {
 	began, restarts := time.Now(), c.restarts(ctx)
 	err := s.act(c, ctx)
 	if err == nil {
-		err = c.awaitReady(ctx)
+		err = c.awaitReady(ctx, "pleach")
 	}
 	ready := time.Now()
 	o.Seconds = ready.Sub(began).Seconds()
@@ -83,10 +86,10 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// awaitReady waits until the pods of the StatefulSet are as many as wanted, up to date and ready.
-func (c *cluster) awaitReady(ctx context.Context) error {
+// awaitReady waits until the pods of a StatefulSet are as many as wanted, up to date and ready.
+func (c *cluster) awaitReady(ctx context.Context, set string) error {
 	return await(ctx, "all pods are ready", func() bool {
-		out, err := c.kubectl(ctx, nil, "get", "statefulset", "pleach", "-o",
+		out, err := c.kubectl(ctx, nil, "get", "statefulset", set, "-o",
 			"jsonpath={.spec.replicas} {.status.readyReplicas} {.status.updatedReplicas} {.status.replicas} "+
 				"{.metadata.generation} {.status.observedGeneration}")
 		f := strings.Fields(out)
@@ -114,9 +117,21 @@ func (c *cluster) apply(ctx context.Context, manifest string) error {
 	return err
 }
 
-// begin applies the manifest, with traffic next to each agent and volumes that all may write to, as
-// provisioners of small clusters make them.
+// begin applies the manifest, with traffic next to each agent.
 func (c *cluster) begin(ctx context.Context) error {
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	manifest, err := os.ReadFile("deploy/kubernetes/statefulset.yaml")
+	if err != nil {
+		return fmt.Errorf("run this at the root of the repository: %w", err)
+	}
+	return c.apply(ctx, withTraffic(string(manifest)))
+}
+
+// prepare makes what the agents need: a secret, the strictest pod security, and volumes that all may
+// write to, as provisioners of small clusters make them.
+func (c *cluster) prepare(ctx context.Context) error {
 	_, _ = c.kubectl(ctx, nil, "create", "secret", "generic", "pleach", "--from-literal=secret="+strings.Repeat("x", 32))
 	_, err := c.kubectl(ctx, nil, "label", "--overwrite", "namespace", "default",
 		"pod-security.kubernetes.io/enforce=restricted")
@@ -127,11 +142,7 @@ func (c *cluster) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	manifest, err := os.ReadFile("deploy/kubernetes/statefulset.yaml")
-	if err != nil {
-		return fmt.Errorf("run this at the root of the repository: %w", err)
-	}
-	return c.apply(ctx, volumes+withTraffic(string(manifest)))
+	return c.apply(ctx, volumes)
 }
 
 // withTraffic adds traffic to the pod of the agent.
@@ -149,7 +160,7 @@ func withTraffic(manifest string) string {
 `, testImage, collectorAddress), 1)
 }
 
-// volumes returns two volumes of mode 0777 for each node, for claims that name no class.
+// volumes returns three volumes of mode 0777 for each node, for claims that name no class.
 func (c *cluster) volumes() (string, error) {
 	text := `apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -159,7 +170,7 @@ volumeBindingMode: WaitForFirstConsumer
 ---
 `
 	for node := 1; node <= nodes; node++ {
-		for i := range 2 {
+		for i := range 3 {
 			directory := c.path(nodeName(node), "volumes", fmt.Sprint(i))
 			if err := os.MkdirAll(directory, 0o777); err != nil {
 				return "", err
@@ -213,16 +224,37 @@ func (c *cluster) losePower(ctx context.Context) error {
 }
 
 func (c *cluster) killAgents(ctx context.Context) error {
-	for node := 1; node <= nodes; node++ {
-		for _, pid := range c.processesOf(ctx, node) {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if strings.HasPrefix(string(line), "/usr/bin/pleach\x00agent") {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
+	for _, a := range c.agents(ctx) {
+		_ = syscall.Kill(a.pid, syscall.SIGKILL)
 	}
 	sleep(ctx, 2*time.Second) // until Kubernetes knows
 	return nil
+}
+
+// agent is the process of an agent in a pod.
+type agent struct {
+	pod       string
+	node, pid int
+}
+
+// agents returns all agents, by their pods.
+func (c *cluster) agents(ctx context.Context) map[string]agent {
+	all := make(map[string]agent)
+	for node := 1; node <= nodes; node++ {
+		for _, pid := range c.processesOf(ctx, node) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if !strings.HasPrefix(string(line), "/usr/bin/pleach\x00agent") {
+				continue
+			}
+			environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			for variable := range strings.SplitSeq(string(environment), "\x00") {
+				if pod, ok := strings.CutPrefix(variable, "PLEACH_ID="); ok {
+					all[pod] = agent{pod, node, pid}
+				}
+			}
+		}
+	}
+	return all
 }
 
 func (c *cluster) deleteAll(ctx context.Context) error {
@@ -235,7 +267,7 @@ func (c *cluster) scale(ctx context.Context) error {
 		if _, err := c.kubectl(ctx, nil, "scale", "statefulset/pleach", fmt.Sprint("--replicas=", n)); err != nil {
 			return err
 		}
-		if err := c.awaitReady(ctx); err != nil {
+		if err := c.awaitReady(ctx, "pleach"); err != nil {
 			return fmt.Errorf("%d replicas: %w", n, err)
 		}
 	}

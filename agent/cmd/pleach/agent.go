@@ -71,9 +71,10 @@ in any language use it through curl or an HTTP library, and shells through pleac
 listen, query and status. GET /v1/openapi.yaml describes it.
 
 A seed is host:port, dns:NAME:PORT for all addresses of a name, dns:NAME for SRV records,
-or exec:COMMAND for the lines that a command prints. Names and commands are resolved again
-until the agent is a member, and while it has no quorum. With --expect N, all agents are started alike, and N of them
-begin a group if there is none yet.
+kubernetes:[NAMESPACE/]SERVICE:PORT for the EndpointSlices of a service, which the agent reads
+with the service account of its pod, or exec:COMMAND for the lines that a command prints. All
+but addresses are resolved again until the agent is a member, and while it has no quorum. With
+--expect N, all agents are started alike, and N of them begin a group if there is none yet.
 
 Every setting is a flag, a variable (PLEACH_DATA_DIR for --data-dir, PLEACH_SEEDS for the
 seeds) or a key of the file (data-dir), in this order. Handlers are in the file only:

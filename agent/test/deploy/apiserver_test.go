@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pleach-go/pleach"
+	"github.com/pleach-go/pleach/contrib/arbiter/kubernetes"
 	"github.com/pleach-go/pleach/internal/test/testutil"
 )
 
@@ -20,6 +22,7 @@ import (
 type cluster struct {
 	t       *testing.T
 	address string
+	ca      string // the file with the certificate of its CA
 }
 
 const clusterToken = "operator"
@@ -63,7 +66,7 @@ func newCluster(t *testing.T) *cluster {
 		"--service-account-signing-key-file", dir+"/sa.key",
 		"--token-auth-file", dir+"/tokens", "--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.96.0.0/16",
 		"--disable-admission-plugins", "ServiceAccount") // no controller makes accounts here
-	c := &cluster{t, "https://" + addresses[2]}
+	c := &cluster{t, "https://" + addresses[2], filepath.Join(dir, "apiserver.crt")}
 	testutil.Eventually(t, "kube-apiserver is ready", func() bool {
 		_, err = c.kubectl("", "get", "--raw", "/readyz")
 		return err == nil
@@ -123,6 +126,78 @@ func TestManifestsOnAPIServer(t *testing.T) {
 		"strict", "-f", "-"); err == nil {
 		t.Errorf("a field that Kubernetes does not know passes: %s", out)
 	}
+}
+
+// The account of the chart may do what agents do, and nothing else: swap the record in the Lease of the chart, which
+// survives another helm upgrade, and list the pods of the group.
+func TestHelmAccountOnAPIServer(t *testing.T) {
+	need(t, "helm")
+	c := newCluster(t)
+	manifest, err := exec.Command("helm", "template", "--kube-version", kubeVersion, "web", "helm/pleach", "--set",
+		"replicas=2,expect=2,arbiter.lease=pair,seeds.endpointSlice=true").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func() { c.must(string(manifest), "apply", "--validate=strict", "-f", "-") }
+	apply()
+	for _, call := range []struct {
+		may  bool
+		what []string
+	}{
+		{true, []string{"get", "leases/pair"}},
+		{true, []string{"update", "leases/pair"}},
+		{true, []string{"list", "endpointslices"}},
+		{false, []string{"create", "leases"}},
+		{false, []string{"update", "leases/other"}},
+		{false, []string{"delete", "leases/pair"}},
+		{false, []string{"list", "endpointslices", "-n", "kube-system"}},
+		{false, []string{"list", "pods"}},
+	} {
+		args := append([]string{"auth", "can-i", "--as", "system:serviceaccount:default:web"}, call.what...)
+		out, err := c.kubectl("", args...)
+		if may := err == nil && strings.Contains(out, "yes"); may != call.may {
+			t.Errorf("%v: %v: %s", call.what, err, out)
+		}
+	}
+	grant := func(view uint64, rank int) bool {
+		t.Helper()
+		granted, err := c.arbiter("web", "pair").Grant(t.Context(), pleach.ArbiterClaim{
+			Group: "web", View: view, Side: []pleach.Member{{Rank: rank, Incarnation: 1}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return granted
+	}
+	if !grant(7, 0) || grant(7, 1) {
+		t.Error("the arbiter does not grant a view to one side")
+	}
+	apply()
+	if grant(7, 1) || !grant(8, 1) {
+		t.Error("the arbiter has forgotten what it has granted")
+	}
+}
+
+// arbiter returns the arbiter of a Lease, as the pods of a service account use it.
+func (c *cluster) arbiter(account, lease string) pleach.Arbiter {
+	c.t.Helper()
+	directory := c.t.TempDir()
+	ca, err := os.ReadFile(c.ca)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for name, data := range map[string]string{
+		"token": c.must("", "create", "token", account), "namespace": "default", "ca.crt": string(ca),
+	} {
+		if err := os.WriteFile(filepath.Join(directory, name), []byte(data), 0o600); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	a, err := kubernetes.New(kubernetes.Config{Lease: lease, Server: c.address, Account: directory})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return a
 }
 
 // podOf returns a pod as a manifest's controller would make it, as JSON.

@@ -112,12 +112,33 @@ func TestHelmChartIsTheManifest(t *testing.T) {
 	}
 }
 
+// An agent that does not use the API server has no account there.
+func TestHelmAccount(t *testing.T) {
+	need(t, "helm")
+	for values, rules := range map[string]int{"": 0, "arbiter.lease=pair": 1, "seeds.endpointSlice=true": 1} {
+		chart, err := rendered(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _ := field(chart["Role"], "rules").([]any)
+		for _, kind := range []string{"ServiceAccount", "Role", "RoleBinding"} {
+			if (chart[kind] != nil) != (rules > 0) || len(all) != rules {
+				t.Errorf("%q: %s is %v", values, kind, chart[kind])
+			}
+		}
+		if has := chart["Lease"] != nil; has != strings.HasPrefix(values, "arbiter") {
+			t.Errorf("%q: Lease is %v", values, chart["Lease"])
+		}
+	}
+}
+
 // Values change what they say.
 func TestHelmValues(t *testing.T) {
 	need(t, "helm")
 	chart, err := rendered(t, "replicas=5", "tls.enabled=true", "tls.issuer.name=ca", "secret.name=",
 		"metrics.podMonitor=true", "image.digest=sha256:"+strings.Repeat("0", 64),
-		"settings.PLEACH_LOG_LEVEL=debug", "group=web", "spreadNodes=ScheduleAnyway")
+		"settings.PLEACH_LOG_LEVEL=debug", "group=web", "spreadNodes=ScheduleAnyway", "arbiter.lease=pair",
+		"seeds.endpointSlice=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,6 +160,13 @@ func TestHelmValues(t *testing.T) {
 		"no secret":  {env["PLEACH_SECRET_FILE"], nil},
 		"monitor":    {field(chart["PodMonitor"], "spec", "podMetricsEndpoints", 0, "port"), "metrics"},
 		"issuer":     {field(chart["Certificate"], "spec", "issuerRef", "name"), "ca"},
+		"arbiter":    {env["PLEACH_ARBITER"], "kubernetes:pair"},
+		"lease":      {field(chart["Lease"], "metadata", "name"), "pair"},
+		"kept":       {field(chart["Lease"], "metadata", "annotations", "helm.sh/resource-policy"), "keep"},
+		"seeds":      {env["PLEACH_SEEDS"], "kubernetes:pleach:7000"},
+		"account":    {field(spec, "serviceAccountName"), "pleach"},
+		"no token":   {field(spec, "automountServiceAccountToken"), false},
+		"token":      {field(spec, "volumes", 2, "projected", "sources", 0, "serviceAccountToken", "path"), "token"},
 		"fifth name": {field(chart["Certificate"], "spec", "uris", 4), "spiffe://cluster.local/pleach/web/pleach-4"},
 	} {
 		if c.got != c.want {
@@ -149,6 +177,8 @@ func TestHelmValues(t *testing.T) {
 		"secret.name=":       "set secret.name or tls.enabled",
 		"replica=3":          "replica",
 		"spreadNodes=Never":  "spreadNodes",
+		"arbiter.lease=a/b":  "lease",
+		"seeds.endpoint=yes": "endpoint",
 		"settings.Debug=yes": "Debug",
 	} {
 		if _, err := rendered(t, values); err == nil || !strings.Contains(err.Error(), about) {

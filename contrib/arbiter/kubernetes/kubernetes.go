@@ -5,33 +5,19 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strings"
-	"sync"
 
 	"github.com/pleach-go/pleach/contrib/arbiter"
+	"github.com/pleach-go/pleach/contrib/arbiter/kubernetes/account"
 )
-
-// accountDirectory has the credentials of a pod's service account.
-const accountDirectory = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // annotation has the records, a JSON object by group.
 const annotation = "pleach-go.github.io/granted"
-
-// maxReply bounds a reply of the API server.
-const maxReply = 4 << 20
 
 // Config names the Lease. In a pod, only Lease is needed.
 type Config struct {
@@ -51,33 +37,22 @@ func New(c Config) (*arbiter.Arbiter, error) {
 	if c.Lease == "" {
 		return nil, errors.New("kubernetes: an arbiter needs the name of a Lease")
 	}
-	if c.Account == "" {
-		c.Account = accountDirectory
+	client, err := account.New(account.Config{Server: c.Server, Directory: c.Account})
+	if err != nil {
+		return nil, err
 	}
-	if c.Server == "" {
-		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-		if host == "" || port == "" {
-			return nil, errors.New("kubernetes: this process is not in a pod: Config.Server is needed")
-		}
-		c.Server = "https://" + net.JoinHostPort(host, port)
-	}
-	s := &store{Config: c}
 	if c.Namespace == "" {
-		namespace, err := s.read("namespace")
+		c.Namespace, err = client.Namespace()
 		if err != nil {
 			return nil, err
 		}
-		s.Namespace = strings.TrimSpace(string(namespace))
 	}
-	return arbiter.New(s), nil
+	return arbiter.New(&store{client, c.Namespace, c.Lease}), nil
 }
 
 type store struct {
-	Config
-
-	mu     sync.Mutex
-	ca     []byte // the certificates that client trusts
-	client *http.Client
+	client           *account.Client
+	namespace, lease string
 }
 
 // lease is a Lease, with the fields that this package does not know.
@@ -85,8 +60,8 @@ type lease map[string]any
 
 // Load implements [arbiter.Store].
 func (s *store) Load(ctx context.Context, group string) ([]byte, arbiter.Swap, error) {
-	path := fmt.Sprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases", url.PathEscape(s.Namespace))
-	named := path + "/" + url.PathEscape(s.Lease)
+	path := fmt.Sprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases", url.PathEscape(s.namespace))
+	named := path + "/" + url.PathEscape(s.lease)
 	var is lease
 	found, err := s.call(ctx, http.MethodGet, named, nil, &is)
 	if err != nil {
@@ -95,7 +70,7 @@ func (s *store) Load(ctx context.Context, group string) ([]byte, arbiter.Swap, e
 	if !found {
 		swap := func(ctx context.Context, record []byte) (bool, error) {
 			made := lease{
-				"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": s.Lease},
+				"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": s.lease},
 			}
 			if err := made.grant(group, record); err != nil {
 				return false, err
@@ -160,67 +135,12 @@ func object(of map[string]any, field string) map[string]any {
 
 // call sends a request, and reports whether the Lease was there to be read, was created, or was still
 // the one that was loaded.
-func (s *store) call(ctx context.Context, method, path string, body lease, reply *lease) (ok bool, err error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return false, err
-	}
-	request, err := http.NewRequestWithContext(ctx, method, s.Server+path, bytes.NewReader(text))
-	if err != nil {
-		return false, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	client, err := s.trusted()
-	if err != nil {
-		return false, err
-	}
-	token, err := s.read("token")
-	if err != nil {
-		return false, err
-	}
-	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	response, err := client.Do(request)
-	if err != nil {
-		return false, err
-	}
-	defer response.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(response.Body, maxReply))
-	switch code := response.StatusCode; {
-	case err != nil:
-		return false, err
-	case code == http.StatusNotFound && method != http.MethodPost, code == http.StatusConflict:
+func (s *store) call(ctx context.Context, method, path string, body, reply any) (ok bool, err error) {
+	err = s.client.Call(ctx, method, path, body, reply)
+	var refused *account.StatusError
+	if errors.As(err, &refused) && (refused.Code == http.StatusConflict ||
+		refused.Code == http.StatusNotFound && method != http.MethodPost) {
 		return false, nil
-	case code != http.StatusOK && code != http.StatusCreated:
-		return false, fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
-	case reply == nil:
-		return true, nil
 	}
-	return true, json.Unmarshal(text, reply)
+	return err == nil, err
 }
-
-// trusted returns a client that trusts the current certificates of the account.
-func (s *store) trusted() (*http.Client, error) {
-	ca, err := s.read("ca.crt")
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.client != nil && bytes.Equal(ca, s.ca) {
-		return s.client, nil
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s has no certificate", filepath.Join(s.Account, "ca.crt"))
-	}
-	if s.client != nil {
-		s.client.CloseIdleConnections()
-	}
-	s.ca, s.client = ca, &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
-	}}
-	return s.client, nil
-}
-
-// read returns a file of the account.
-func (s *store) read(name string) ([]byte, error) { return os.ReadFile(filepath.Join(s.Account, name)) }

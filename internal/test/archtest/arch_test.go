@@ -140,6 +140,8 @@ var rules = []rule{
 	// What a program adds to a group.
 	{pkg: "otel", may: []string{"."}, outside: []string{"go.opentelemetry.io/otel"}},
 	{pkg: "contrib/arbiter", may: []string{"."}},
+	{pkg: "contrib/arbiter/kubernetes/account"},
+	{pkg: "contrib/arbiter/kubernetes", may: []string{"contrib/arbiter", "contrib/arbiter/kubernetes/account"}},
 	{pkg: "contrib/arbiter/...", may: []string{"contrib/arbiter"}},
 	{pkg: "contrib/groupcache", may: []string{"."}, outside: []string{"github.com/mailgun/groupcache/v2"}},
 	{pkg: "contrib/grpc", may: []string{"."}, outside: []string{"google.golang.org/grpc"}},
@@ -187,7 +189,7 @@ var rules = []rule{
 
 	// The agent: a member for programs in any language.
 	{pkg: "agent/command", outside: []string{"go.yaml.in/yaml/v3"}},
-	{pkg: "agent/discover", may: []string{"agent/command"}},
+	{pkg: "agent/discover", may: []string{"agent/command", "contrib/arbiter/kubernetes/account"}},
 	{
 		pkg: "agent/config", may: []string{
 			".", "fleet", "internal/driver/admission", "agent/command", "agent/discover",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pleach-go/pleach/lab/figures"
 )
@@ -35,3 +36,53 @@ func kubernetesScenarios(l *lab) []figures.Table {
 	}
 	return []figures.Table{t}
 }
+
+// kubernetesPair kills agents of a group of two with an arbiter, on the same cluster.
+func kubernetesPair(l *lab) []figures.Table {
+	var o struct {
+		Deaths []struct {
+			Leader     bool
+			Alone, Key float64
+		}
+		Leaders  int `json:"two_leaders"`
+		LostKeys int `json:"lost_keys"`
+		Stop     struct {
+			Stopped, Continued float64
+			Refused, Accepted  int
+		}
+	}
+	l.measure(&o, "bin/cluster/bin/kubernetes run bin/cluster pair --json")
+	deaths := figures.Table{Name: "pair", Columns: []string{
+		"SIGKILL of", "times", "alone in the view, median", "slowest", "key written, median", "slowest key",
+	}}
+	for _, leader := range []bool{true, false} {
+		var alone, key []float64
+		for _, d := range o.Deaths {
+			if d.Leader == leader {
+				alone, key = append(alone, d.Alone), append(key, d.Key)
+			}
+		}
+		if len(alone) == 0 {
+			continue
+		}
+		who := "the other agent"
+		if leader {
+			who = "the leader"
+		}
+		deaths.Rows = append(deaths.Rows, []string{
+			who, fmt.Sprint(len(alone)), milliseconds(median(alone)), milliseconds(slices.Max(alone)), milliseconds(median(key)),
+			milliseconds(slices.Max(key)),
+		})
+	}
+	checks := figures.Table{Name: "pair-checks", Columns: []string{
+		"times of two leaders", "keys lost", "without the API server: no quorum after", "writes refused", "writes accepted",
+		"key written after the API server is back",
+	}, Rows: [][]string{{
+		fmt.Sprint(o.Leaders), fmt.Sprint(o.LostKeys), milliseconds(o.Stop.Stopped), thousands(o.Stop.Refused),
+		fmt.Sprint(o.Stop.Accepted), milliseconds(o.Stop.Continued),
+	}}}
+	return []figures.Table{deaths, checks}
+}
+
+// milliseconds prints a number of seconds.
+func milliseconds(seconds float64) string { return thousands(int(1000*seconds+0.5)) + " ms" }

@@ -55,6 +55,7 @@ var measurements = []measurement{
 	{"fleet.full", fleetFull},
 	{"ulfm.shrink", viewsBesideULFM},
 	{"kubernetes.scenarios", kubernetesScenarios},
+	{"kubernetes.pair", kubernetesPair},
 	{"mutants.tests", mutantsTests},
 }
 

@@ -23,3 +23,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
 {{- end }}
 {{- end }}
+
+{{- /* Not empty if agents use the API server. */}}
+{{- define "pleach.account" -}}
+{{ if or .Values.arbiter.lease .Values.seeds.endpointSlice }}yes{{ end }}
+{{- end }}
