@@ -87,8 +87,8 @@ func (g *Group) Close() error {
 
 // Abort stops immediately without notifying the group; the other members see a
 // crash. It releases all resources and returns within a second, or later if this process is starved
-// of CPU, or when the disk has taken what is being saved (Config.Recovery.DataDir). If a function of the program still runs then, such as
-// Config.OnMessage, the error is a [*StuckError].
+// of CPU, or when the disk has taken what is being saved (Config.Recovery.DataDir). If a function
+// of the program still runs then, such as Config.OnMessage, the error is a [*StuckError].
 func (g *Group) Abort() error {
 	ctx, cancel := withRunningTime(abortTimeout)
 	defer cancel()
