@@ -319,8 +319,17 @@ func (c *core) sendErr() error {
 	if err := c.removal.Load(); err != nil {
 		return *err
 	}
-	if err := c.quorumErr.Load(); err != nil {
-		return err
+	if lost := c.quorumLost(); lost != nil {
+		return lost
+	}
+	return nil
+}
+
+// quorumLost returns that the present view has lost its quorum, or nil. A new view is seen before
+// the error of the one before is taken back.
+func (c *core) quorumLost() *QuorumError {
+	if lost := c.quorumErr.Load(); lost != nil && lost.View == c.view.Load().Number {
+		return lost
 	}
 	return nil
 }

@@ -15,8 +15,11 @@ import (
 const (
 	// closeTimeout bounds how long Close waits for the group to let this process go.
 	closeTimeout = time.Second
-	// abortTimeout bounds how long Abort waits for goroutines of the group to end.
+	// abortTimeout bounds how long Abort waits for goroutines of the group to end, while this
+	// process runs.
 	abortTimeout = 900 * time.Millisecond
+	// abortTick is how often it looks whether it runs.
+	abortTick = 10 * time.Millisecond
 )
 
 // Leave departs gracefully: it blocks until the other members have installed a
@@ -83,11 +86,11 @@ func (g *Group) Close() error {
 }
 
 // Abort stops immediately without notifying the group; the other members see a
-// crash. It releases all resources and returns within a second, or when the disk has taken what
-// is being saved (Config.Recovery.DataDir). If a function of the program still runs then, such as
-// Config.OnMessage, the error is a [*StuckError].
+// crash. It releases all resources and returns within a second, or later if this process is starved
+// of CPU, or when the disk has taken what is being saved (Config.Recovery.DataDir). If a function
+// of the program still runs then, such as Config.OnMessage, the error is a [*StuckError].
 func (g *Group) Abort() error {
-	ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
+	ctx, cancel := withRunningTime(abortTimeout)
 	defer cancel()
 	g.callOff(ErrClosed)
 	err := g.session().abort(ctx)
@@ -97,6 +100,28 @@ func (g *Group) Abort() error {
 	err = errors.Join(err, g.session().abort(ctx)) // it may have joined again just before
 	g.end(ErrClosed)
 	return err
+}
+
+// withRunningTime returns a context that ends when this process has had so much time to run. A
+// process that is starved of CPU gets its ticks late, and its goroutines end late without being
+// stuck.
+func withRunningTime(d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ticker := time.NewTicker(abortTick)
+	go func() {
+		defer ticker.Stop()
+		defer cancel()
+		for last, left := time.Now(), d; left > 0; {
+			select {
+			case now := <-ticker.C:
+				left -= min(now.Sub(last), 2*abortTick)
+				last = now
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, cancel
 }
 
 // within calls f on another goroutine, and reports whether f has returned before ctx ended.

@@ -34,7 +34,8 @@ type slowProgram struct {
 // the program cannot receive them.
 func (m *Machine) checkProgram(now protocol.Time) {
 	s := &m.slow
-	if !m.stream.Full() || m.stream.Undelivered() == 0 || m.views == nil || s.leaving || m.config.Stream.Drop {
+	if !m.stream.Full() || m.stream.Undelivered() == 0 || m.views == nil || s.leaving || m.config.Stream.Drop ||
+		m.alone() {
 		s.since = 0
 		return
 	}
@@ -45,6 +46,12 @@ func (m *Machine) checkProgram(now protocol.Time) {
 	if now-s.since >= m.slowTimeout() {
 		m.leaveSlow(now, programReceivesNothing)
 	}
+}
+
+// alone reports whether this member is the only one in its view: it holds nobody up.
+func (m *Machine) alone() bool {
+	v := m.views.View()
+	return v.Members.Len() == 1
 }
 
 // StuckQueues returns the queues in which messages wait for the program while it has processed none

@@ -42,6 +42,8 @@ func TestStoppedChildHoldsUpNobody(t *testing.T) {
 	}
 
 	time.Sleep(calm)
+	// A host that is busy with something else lets less through than the pace.
+	sent := min(int(watched/pace), int(watched/calm)*slices.Max(counts()))
 	c.signal(child, syscall.SIGSTOP)
 	time.Sleep(stopped - watched)
 	before := counts()
@@ -52,7 +54,7 @@ func TestStoppedChildHoldsUpNobody(t *testing.T) {
 	t.Logf("child %d was stopped; messages while nothing had room: before %v, after %v", child, before, after)
 	for rank := 1; rank < size; rank++ {
 		// A wait of a second for each would leave one.
-		if got, sent := after[rank]-before[rank], int(watched/pace); rank != child && got < sent/4 {
+		if got := after[rank] - before[rank]; rank != child && got < sent/4 {
 			t.Errorf("rank %d has got %d messages of about %d", rank, got, sent)
 		}
 	}

@@ -164,10 +164,11 @@ func (p *program) goOnPolling() bool {
 	switch {
 	case p.poll.stage == pollWanted:
 		m.FlushBatch()
-		p.poll.stage = pollFlushing
+		// What is sent from now on may wait for a batch when the rest is sent, and is not asked about.
+		p.poll = poll{stage: pollFlushing, messages: len(p.sent), said: p.said}
 		return true
 	case p.poll.stage == pollFlushing && m.Unwritten() == 0:
-		p.poll = poll{pollWaiting, m.Poll(s.now), len(p.sent), p.said, p.process.history.last()}
+		p.poll.stage, p.poll.upTo, p.poll.view = pollWaiting, m.Poll(s.now), p.process.history.last()
 		if s.options.Rich {
 			m.PollProcessed(s.now)
 		}
