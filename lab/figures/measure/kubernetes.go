@@ -76,7 +76,7 @@ func kubernetesPair(l *lab) []figures.Table {
 	}
 	checks := figures.Table{Name: "pair-checks", Columns: []string{
 		"times of two leaders", "keys lost", "without the API server: no quorum after", "writes refused", "writes accepted",
-		"key written after the API server is back",
+		"key written after the API server is ready",
 	}, Rows: [][]string{{
 		fmt.Sprint(o.Leaders), fmt.Sprint(o.LostKeys), milliseconds(o.Stop.Stopped), thousands(o.Stop.Refused),
 		fmt.Sprint(o.Stop.Accepted), milliseconds(o.Stop.Continued),
