@@ -28,7 +28,6 @@ func (c *cluster) startNode(ctx context.Context, i int) error {
 	for name, text := range map[string]string{
 		"containerd.toml": fmt.Sprintf(containerdConfig, dir, dir, dir, dir),
 		"cni/10.conflist": fmt.Sprintf(networkConfig, podNet(i)),
-		"kubelet.yaml":    fmt.Sprintf(kubeletConfig, nodeSpace(i), dir, controlAddress, dir),
 	} {
 		file := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -51,9 +50,35 @@ func (c *cluster) startNode(ctx context.Context, i int) error {
 	}); err != nil {
 		return err
 	}
-	return c.start(nodeSpace(i), nodeName(i)+".kubelet", c.program("kubelet"),
-		"--config="+filepath.Join(dir, "kubelet.yaml"), "--kubeconfig="+c.path("kubeconfig"),
-		"--root-dir="+filepath.Join(dir, "kubelet"), "--hostname-override="+nodeName(i), "--node-ip="+nodeAddress(i), "--node-labels=topology.kubernetes.io/zone=zone"+fmt.Sprint(i))
+	return c.startKubelet(i, "")
+}
+
+// startKubelet starts a node's kubelet with settings besides its own.
+func (c *cluster) startKubelet(i int, settings string) error {
+	dir := c.path(nodeName(i))
+	config := fmt.Sprintf(kubeletConfig, nodeSpace(i), dir, controlAddress, dir) + settings
+	file := filepath.Join(dir, "kubelet.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil {
+		return err
+	}
+	return c.start(nodeSpace(i), nodeName(i)+".kubelet", c.program("kubelet"), "--config="+file,
+		"--kubeconfig="+c.path("kubeconfig"), "--root-dir="+filepath.Join(dir, "kubelet"),
+		"--hostname-override="+nodeName(i), "--node-ip="+nodeAddress(i),
+		"--node-labels=topology.kubernetes.io/zone=zone"+fmt.Sprint(i))
+}
+
+// restartKubelets starts the kubelets of all nodes again, with settings besides their own. Containers
+// run on.
+func (c *cluster) restartKubelets(settings string) error {
+	for i := 1; i <= nodes; i++ {
+		if err := c.kill(nodeName(i) + ".kubelet"); err != nil {
+			return err
+		}
+		if err := c.startKubelet(i, settings); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // containers runs ctr, which talks to a node's containerd.
@@ -203,7 +228,12 @@ const networkConfig = `{"cniVersion": "0.4.0", "name": "pods", "plugins": [
 ]}
 `
 
-// Agents that are killed again and again are started again at once.
+// restartAtOnce is for containers that are killed again and again. By default, a kubelet waits for up
+// to five minutes.
+const restartAtOnce = `crashLoopBackOff: {maxContainerRestartPeriod: 1s}
+featureGates: {KubeletCrashLoopBackOffMax: true}
+`
+
 const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
@@ -212,8 +242,6 @@ cgroupDriver: cgroupfs
 cgroupRoot: /%s
 failSwapOn: false
 failCgroupV1: false
-crashLoopBackOff: {maxContainerRestartPeriod: 1s}
-featureGates: {KubeletCrashLoopBackOffMax: true}
 containerRuntimeEndpoint: unix://%s/containerd.sock
 clusterDNS: [%s]
 clusterDomain: cluster.local

@@ -77,6 +77,7 @@ func (c *cluster) runPair(ctx context.Context, asJSON bool) error {
 		err = p.killWithoutServer(ctx)
 	}
 	p.outcome.Leaders = watched.stop()
+	err = errors.Join(err, p.restartKubelets(""))
 	text, encoding := json.MarshalIndent(p.outcome, "", "  ")
 	if !asJSON {
 		text = []byte(p.outcome.String())
@@ -87,7 +88,7 @@ func (c *cluster) runPair(ctx context.Context, asJSON bool) error {
 
 // begin installs the chart.
 func (p *pair) begin(ctx context.Context) error {
-	if err := p.prepare(ctx); err != nil {
+	if err := errors.Join(p.restartKubelets(restartAtOnce), p.prepare(ctx)); err != nil {
 		return err
 	}
 	repository, tag, _ := strings.Cut(pleachImage, ":")
