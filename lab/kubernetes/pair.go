@@ -60,6 +60,7 @@ type pair struct {
 	outcome pairOutcome
 	written int                    // the value of the key
 	clients map[int]*client.Client // of processes
+	chart   string                 // the manifest
 }
 
 // runPair runs the scenario, and prints what it has shown.
@@ -77,7 +78,7 @@ func (c *cluster) runPair(ctx context.Context, asJSON bool) error {
 		err = p.killWithoutServer(ctx)
 	}
 	p.outcome.Leaders = watched.stop()
-	err = errors.Join(err, p.restartKubelets(""))
+	err = errors.Join(err, p.remove(ctx), p.restartKubelets(""))
 	text, encoding := json.MarshalIndent(p.outcome, "", "  ")
 	if !asJSON {
 		text = []byte(p.outcome.String())
@@ -99,6 +100,7 @@ func (p *pair) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("run this at the root of the repository: %w", err)
 	}
+	p.chart = manifest
 	if err := p.apply(ctx, manifest); err != nil {
 		return err
 	}
@@ -106,6 +108,12 @@ func (p *pair) begin(ctx context.Context) error {
 		return err
 	}
 	_, err = p.whole(ctx)
+	return err
+}
+
+// remove removes the chart: the service of statefulset.yaml would select its pods, too.
+func (p *pair) remove(ctx context.Context) error {
+	_, err := p.kubectl(ctx, strings.NewReader(p.chart), "delete", "--wait", "-f", "-")
 	return err
 }
 
