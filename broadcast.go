@@ -102,7 +102,7 @@ func (s *sender) lockSend(ctx context.Context) error {
 	}
 	for {
 		changed := s.changed.Wait()
-		if lost := s.quorumLost(); lost != nil {
+		if lost := quorumLost(s.core); lost != nil {
 			return lost
 		}
 		select {
@@ -187,7 +187,7 @@ func (s *sender) waitToSend(ctx context.Context, try func(now protocol.Time) boo
 			return nil
 		}
 		changed := s.changed.Wait()
-		if lost := s.quorumLost(); lost != nil {
+		if lost := quorumLost(s.core); lost != nil {
 			return lost
 		}
 		select {

@@ -319,7 +319,7 @@ func (c *core) sendErr() error {
 	if err := c.removal.Load(); err != nil {
 		return *err
 	}
-	if lost := c.quorumLost(); lost != nil {
+	if lost := quorumLost(c); lost != nil {
 		return lost
 	}
 	return nil
@@ -327,7 +327,7 @@ func (c *core) sendErr() error {
 
 // quorumLost returns that the present view has lost its quorum, or nil. A new view is seen before
 // the error of the one before is taken back.
-func (c *core) quorumLost() *QuorumError {
+func quorumLost(c *core) *QuorumError {
 	if lost := c.quorumErr.Load(); lost != nil && lost.View == c.view.Load().Number {
 		return lost
 	}

@@ -165,7 +165,7 @@ func (c *core) View() View {
 		c.shown.Store(shown)
 	}
 	view := *shown
-	if lost := c.quorumLost(); lost != nil && lost.View == view.Number {
+	if lost := quorumLost(c); lost != nil && lost.View == view.Number {
 		view.Err = lost
 	}
 	return view

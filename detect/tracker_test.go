@@ -3,6 +3,7 @@ package detect
 import (
 	"errors"
 	"maps"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -18,31 +19,53 @@ func TestTrackerReportsItsState(t *testing.T) {
 		synctest.Test(t, func(*testing.T) {
 			tr := NewTracker()
 			defer tr.Close()
-			heard := map[protocol.Rank]uint64{} // The incarnations suspected.
-			err := tr.Start(func(r Report) {
-				if _, before := heard[r.Rank]; before == !r.Alive {
-					rt.Errorf("told again: %+v", r)
-				}
-				delete(heard, r.Rank)
-				if !r.Alive {
-					heard[r.Rank] = r.Incarnation
-				}
-			})
-			if err != nil {
+			l := listener{rt: rt, heard: map[protocol.Rank]uint64{}}
+			if err := tr.Start(l.report); err != nil {
 				rt.Fatal(err)
 			}
 			for range rapid.IntRange(1, 40).Draw(rt, "steps") {
-				trackerStep(rt, tr, heard)
+				trackerStep(rt, tr, &l)
 			}
-			synctest.Wait()
-			if held := held(tr); !maps.Equal(held, heard) {
-				rt.Errorf("held suspect: %v, but heard: %v", held, heard)
+			l.take()
+			if held := held(tr); !maps.Equal(held, l.heard) {
+				rt.Errorf("held suspect: %v, but heard: %v", held, l.heard)
 			}
 		})
 	})
 }
 
-func trackerStep(rt *rapid.T, tr *Tracker, heard map[protocol.Rank]uint64) {
+// listener takes reports. Those of a new view come after it has dropped what it held in the one before.
+type listener struct {
+	rt      *rapid.T
+	mu      sync.Mutex
+	reports []Report
+	heard   map[protocol.Rank]uint64 // the incarnations suspected
+}
+
+func (l *listener) report(r Report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reports = append(l.reports, r)
+}
+
+// take takes all reports.
+func (l *listener) take() {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.reports {
+		if _, before := l.heard[r.Rank]; before == !r.Alive {
+			l.rt.Errorf("reported again: %+v", r)
+		}
+		delete(l.heard, r.Rank)
+		if !r.Alive {
+			l.heard[r.Rank] = r.Incarnation
+		}
+	}
+	l.reports = nil
+}
+
+func trackerStep(rt *rapid.T, tr *Tracker, l *listener) {
 	rank := protocol.Rank(rapid.IntRange(0, 3).Draw(rt, "rank"))
 	incarnation := rapid.Uint64Range(0, 3).Draw(rt, "incarnation")
 	switch p := (Peer{Rank: rank, Incarnation: incarnation}); rapid.SampledFrom([]string{
@@ -55,7 +78,7 @@ func trackerStep(rt *rapid.T, tr *Tracker, heard map[protocol.Rank]uint64) {
 	case "met":
 		tr.Met(rank, incarnation+1)
 	case "settle":
-		synctest.Wait()
+		l.take()
 	case "watch":
 		var view []Peer
 		for r := range protocol.Rank(4) {
@@ -63,9 +86,9 @@ func trackerStep(rt *rapid.T, tr *Tracker, heard map[protocol.Rank]uint64) {
 				view = append(view, Peer{Rank: r, Incarnation: rapid.Uint64Range(0, 3).Draw(rt, "of the member")})
 			}
 		}
-		synctest.Wait()
+		l.take()
 		tr.Watch(PeerList(view))
-		forget(tr, heard)
+		forget(tr, l.heard)
 	}
 }
 

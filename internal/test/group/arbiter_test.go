@@ -108,9 +108,8 @@ func TestArbiterThatDoesNotAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		left := groups[1-dead]
-		v := awaitView(t, left, "no answer", func(v pleach.View) bool {
-			return errors.Is(v.Err, pleach.ErrArbiterUnavailable)
-		})
+		testutil.Eventually(t, "no answer", func() bool { return errors.Is(left.View().Err, pleach.ErrArbiterUnavailable) })
+		v := left.View()
 		var lost *pleach.QuorumError
 		if !errors.Is(v.Err, down) || !errors.Is(v.Err, pleach.ErrNoQuorum) || !errors.As(v.Err, &lost) ||
 			lost.Reachable != 1 || lost.Needed != 2 || v.Number != 1 {
