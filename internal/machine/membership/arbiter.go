@@ -78,23 +78,11 @@ func (m *Machine) voting(s set) set {
 }
 
 // mayBeGranted reports whether the arbiter may let some members decide the next view: they are half
-// of the voters, not all of them leave, and it has not refused them, nor failed to answer just now.
+// of the voters, and it has not refused them, nor failed to answer just now.
 func (m *Machine) mayBeGranted(s set) bool {
 	c := &m.claims
 	return m.config.Arbiter && m.acceptor.forced == nil && m.electorate.half(s) && m.now >= c.again &&
-		(c.refused == nil || !s.covers(c.refused)) && (c.asked || !m.allLeave(s))
-}
-
-// allLeave reports whether all voters among some members want to leave. If a view were granted to
-// them, the other half could never continue.
-func (m *Machine) allLeave(s set) bool {
-	for _, i := range m.voting(s).each() {
-		v := m.view.Members.At(i)
-		if !slices.Contains(m.leavers, suspect{rank: v.Rank, incarnation: v.Incarnation}) && !(m.leaving && i == m.self) {
-			return false
-		}
-	}
-	return true
+		(c.refused == nil || !s.covers(c.refused))
 }
 
 // mayDecide reports whether some members are a quorum, or the arbiter may make them one.
