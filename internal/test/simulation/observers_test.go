@@ -130,7 +130,7 @@ func (c *checker) checkRoles(g *group, v *membership.View) {
 			c.sim.result.Roles++
 		}
 		p := g.members[identity{m.Identity, m.Incarnation}]
-		if !m.Observer && (now != nil || p != nil && p.leaving) {
+		if !m.Observer && (now != nil || p != nil && (p.leaving || p.machine.TooSlow())) {
 			in++
 			lowest = lowest || m.Rank == before.Leader().Rank
 		}
