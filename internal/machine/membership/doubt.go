@@ -12,7 +12,8 @@ import (
 // that give none within DoubtTimeout are unreachable until they are heard. That says
 // whether this member has a quorum, and no more: no member is suspected or left out for it.
 // A member that loses its quorum, so or by suspicions, tells those that it hears, and they ask
-// as well: their neighbors may all be on this side of the cut, or alive.
+// as well: their neighbors may all be on this side of the cut, or alive. Its questions repeat it,
+// for whoever was still in the view before, or got nothing.
 //
 // Each member asks all others over connections of their own, so only small groups do.
 type doubt struct {
@@ -58,8 +59,9 @@ func (m *Machine) doubts() bool {
 // askOn asks the members that have given no sign of life yet, and again after a while.
 func (m *Machine) askOn(now protocol.Time) {
 	m.doubt.again = now + max(m.doubt.pause, 1)
+	_, _, has := m.Quorum()
 	for _, r := range m.others(m.live[asked].each()) {
-		m.put(r, frame{kind: Status, asks: true})
+		m.put(r, frame{kind: Status, asks: true, lost: !has})
 	}
 }
 

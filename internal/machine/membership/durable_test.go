@@ -470,7 +470,7 @@ func TestRestartedVoterDecidesWithOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &asker{m, map[protocol.Rank]int{}, map[protocol.Rank]int{}}
+	a := &asker{Machine: m, asked: map[protocol.Rank]int{}, told: map[protocol.Rank]int{}}
 	save := func() { a.Unsaved(); a.Saved(a.now) }
 	save()
 	a.Suspect(1, 4, 1)

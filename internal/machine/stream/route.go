@@ -18,7 +18,12 @@ func (m *Member) route(f *flow) error {
 }
 
 // reroute recomputes all trees, because a member has gone down or stalled, or is back.
+// A member that the view has removed keeps the trees it had: the new ones have no place
+// for it.
 func (m *Member) reroute() {
+	if !m.roster.includes(m.config.Rank, m.config.Incarnation) {
+		return
+	}
 	for _, f := range m.flowsByRoot() {
 		_ = m.layTree(f) // impossible to fail: the same tree was made at the start
 	}
