@@ -28,7 +28,12 @@ func joinGuarded(t *testing.T, addresses []string, rank int, group string, p tes
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, pleach.Config{Group: group, Addresses: addresses, Rank: rank, Security: pleach.Security{TLS: config}})
+	return start(t, pleach.Config{
+		Group: group, Addresses: addresses, Rank: rank, Security: pleach.Security{TLS: config},
+		// Members share their processors with the attackers. That one which gets none of them loses its
+		// quorum for a moment is right, and not what these tests are about.
+		Detection: pleach.Detection{SuspicionTimeout: 20 * time.Second},
+	})
 }
 
 // guarded is a whole group.
