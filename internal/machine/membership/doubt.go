@@ -12,8 +12,8 @@ import (
 // that give none within DoubtTimeout are unreachable until they are heard. That says
 // whether this member has a quorum, and no more: no member is suspected or left out for it.
 // A member that loses its quorum, so or by suspicions, tells those that it hears, and they ask
-// as well: their neighbors may all be on this side of the cut, or alive. Its questions repeat it,
-// for whoever was still in the view before, or got nothing.
+// as well: their neighbors may all be on this side of the cut, or alive. Its questions repeat it:
+// a member that was still in the view before has ignored it.
 //
 // Each member asks all others over connections of their own, so only small groups do.
 type doubt struct {

@@ -109,8 +109,8 @@ func TestMemberThatHearsTooFewHasNoQuorum(t *testing.T) {
 }
 
 // A member asks on while it has no quorum or its neighbor is quiet, less often if it knows already
-// that it has none. Its questions say that it has none: whoever was told may have been in the view
-// before.
+// that it has none. Its questions say that it has none: a member that was still in the
+// view before has ignored it.
 func TestMemberAsksOn(t *testing.T) {
 	for _, lost := range []bool{true, false} {
 		a := newAsker(t, nil)
