@@ -133,13 +133,13 @@ bindings-test: bindings #: test programs in C and Python under kills; needs gcc,
 	$(call debian,gcc pkg-config python3-numpy python3-pytest)
 	CGO_ENABLED=0 go build -o bin/ ./agent/cmd/pleach
 	cd bindings/c && CGO_ENABLED=0 go test ./tests
-	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests --ignore bindings/python/tests/test_torch.py --ignore bindings/python/tests/test_agent_torch.py
+	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests --ignore bindings/python/tests/test_torch.py --ignore bindings/python/tests/test_agent_torch.py --ignore bindings/python/tests/test_elastic.py
 
 .PHONY: torch-test
 torch-test: bindings ## train with torch.distributed under kills; needs python3-torch (400 MB) and python3-pytest
 	$(call debian,python3-torch python3-numpy python3-pytest)
 	CGO_ENABLED=0 go build -o bin/ ./agent/cmd/pleach
-	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests/test_torch.py bindings/python/tests/test_agent_torch.py
+	PYTHONPATH=bindings/python $(PYTHON) -m pytest -q -p no:cacheprovider bindings/python/tests/test_torch.py bindings/python/tests/test_agent_torch.py bindings/python/tests/test_elastic.py
 
 .PHONY: torch-kills
 torch-kills: bindings #: kill processes in calls of torch.distributed, with SEEDS seeds (default: 100): no call hangs or differs between ranks
@@ -156,7 +156,7 @@ bindings-bench: bindings #: measure Allreduce from Go, C and Python, and a train
 bindings-types: #: check the types of the Python packages; needs mypy, python3-numpy and python3-torch
 	$(call debian,mypy python3-numpy python3-torch)
 	cd bindings/python && mypy --cache-dir=/dev/null --python-version 3.9 pleach
-	cd bindings/python && mypy --strict --follow-imports=silent --cache-dir=/dev/null --python-version 3.9 pleach/agent
+	cd bindings/python && mypy --strict --follow-imports=silent --cache-dir=/dev/null --python-version 3.9 pleach/agent pleach/elastic
 
 .PHONY: bindings-api
 bindings-api: #: record pleach.h after a change of it on purpose

@@ -1,8 +1,8 @@
 """Build backend (PEP 517) without dependencies: a wheel is a zip file, and this package has nothing to compile.
 
 The wheel of pleach has libpleach.so, from PLEACH_LIBRARY or bin/libpleach of the repository. The sdist has none. The wheel
-of pleach-agent has the package pleach.agent alone, which needs neither: `python3 backend.py FOLDER agent` builds it without
-Go and a compiler.
+of pleach-agent has pleach.agent and pleach.elastic alone, which need neither: `python3 backend.py FOLDER agent` builds it
+without Go and a compiler.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ def build_wheel(folder: str, config_settings: object = None, metadata_directory:
 
 
 def build_agent_wheel(folder: str) -> str:
-    """Build the wheel of pleach.agent. It has no pleach/__init__.py, so that both can be installed."""
+    """Build the wheel of pleach.agent and pleach.elastic. It has no pleach/__init__.py, so that both can be installed."""
     metadata = (
         f"Metadata-Version: 2.1\nName: pleach-agent\nVersion: {_version()}\nRequires-Python: >=3.9\nLicense: Apache-2.0\n"
         "Summary: Client of the local Pleach agent: views, messages, keys and locks\n"
         "Description-Content-Type: text/markdown\n\n" + (HERE / "pleach" / "agent" / "README.md").read_text()
     )
-    files = {**_sources("pleach/agent"), f"pleach_agent-{_version()}.dist-info/entry_points.txt": ENTRY_POINTS}
+    sources = {**_sources("pleach/agent"), **_sources("pleach/elastic")}
+    files = {**sources, f"pleach_agent-{_version()}.dist-info/entry_points.txt": ENTRY_POINTS}
     return _wheel(folder, "pleach_agent", "py3-none-any", files, metadata.encode())
 
 

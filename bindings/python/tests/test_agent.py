@@ -294,7 +294,7 @@ def test_page_runs_as_printed(group, monkeypatch, capsys):
     monkeypatch.delenv("PLEACH_API", raising=False)
     page = (ROOT / "docs" / "guide" / "python-agent.md").read_text()
     programs = re.findall(r"```python\n(.*?)```", page, re.S)
-    assert len(programs) == 4
+    assert len(programs) == 5
     for program in programs:
         if "torch" not in program or importlib.util.find_spec("torch"):
             exec(compile(program, "python-agent.md", "exec"), {})

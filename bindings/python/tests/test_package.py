@@ -42,11 +42,11 @@ def test_wheel_of_the_agent(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     assert wheel.name.startswith("pleach_agent-") and wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as z:
-        assert all(name.startswith(("pleach/agent/", "pleach_agent-")) for name in z.namelist())
+        assert all(name.startswith(("pleach/agent/", "pleach/elastic/", "pleach_agent-")) for name in z.namelist())
         z.extractall(tmp_path / "agent")
     pleach, _ = backend(PYTHON, tmp_path / "out")
     with zipfile.ZipFile(pleach) as z:
-        assert not any(name.startswith("pleach/agent") for name in z.namelist())
+        assert not any(name.startswith(("pleach/agent", "pleach/elastic")) for name in z.namelist())
         z.extractall(tmp_path / "pleach")
     use = "import sys; from pleach import agent; agent.Client('/none'); print('numpy' in sys.modules, 'pleach.comm' in sys.modules)"
     both = use + "; import pleach; print(pleach.World.__name__)"

@@ -47,7 +47,7 @@ class Backend(C10dRendezvousBackend):
         return result
 
     def incomplete(self, round: int) -> str:
-        """Return why nodes of a round are missing, or an empty text. Nodes that hang or have died leave it after 15 s."""
+        """Return why nodes of a round are missing, or an empty text. Dead nodes leave it after 15 s."""
         result = self.get_state()
         state = pickle.loads(result[0]) if result else None
         if state is None or state.closed:
@@ -58,8 +58,8 @@ class Backend(C10dRendezvousBackend):
 
 
 class Store(WatchfulStore):
-    """The store of nodes. A node whose workers have finished waits for the others for five minutes; this store ends that
-    wait when one of them has failed or died, because it never comes then."""
+    """The store of nodes. A node whose workers have finished waits for the others for five minutes; this store ends
+    that wait when one of them has failed or died, because it never comes then."""
 
     backend: Optional[Backend] = None
 
