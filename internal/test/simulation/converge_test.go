@@ -179,7 +179,8 @@ func (p *process) hasAllOf(q *process) bool {
 // the lowest of two that leaves, may end before the other learns it.
 //
 // With disks, all votes come back but those of members that have left, and processes that
-// expect each other begin another group if too few do. Without, they do if none is left.
+// expect each other begin another group if too few do. Without, they do if none is left. They do
+// not while observers live: to these, voters that have left look like voters that are cut off.
 func (s *Simulation) stuck() bool {
 	g, known := s.group(), uint64(1)
 	for _, p := range s.processes {
@@ -188,10 +189,33 @@ func (s *Simulation) stuck() bool {
 		}
 	}
 	if s.plan.begin == founded && (s.plan.durable || g.newest == 0) {
-		return false
+		s.result.Stuck = s.orphaned(g)
+		return s.result.Stuck
 	}
 	s.result.Stuck = !s.quorum(g, known, true) || !s.quorum(g, g.newest, true)
 	return s.result.Stuck
+}
+
+// orphaned reports whether only observers are left, and all voters of the newest view have left.
+func (s *Simulation) orphaned(g *group) bool {
+	v := g.views[g.newest]
+	for _, m := range v.Members.All() {
+		if !m.Observer && !g.left[identity{m.Identity, m.Incarnation}] {
+			return false
+		}
+	}
+	orphans := 0
+	for _, p := range s.processes {
+		if p.state != running || p.group != g {
+			continue
+		}
+		view := p.machine.View()
+		if m, ok := view.Member(p.self.Rank); !ok || !m.Observer {
+			return false
+		}
+		orphans++
+	}
+	return orphans > 0
 }
 
 // checkStuck checks that the members of a group that cannot go on say so.
