@@ -113,6 +113,7 @@ type Stats struct {
 	// segments received twice, first by correction, given up, refused by a full inbox
 	Duplicates, Early, Lost, Refused uint64
 	Delay                            protocol.Time
+	Propagation                      Propagation
 }
 
 // New returns a member.

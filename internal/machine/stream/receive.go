@@ -58,7 +58,7 @@ func (m *Member) receiveReceipt(now protocol.Time, f *flow, from protocol.Rank, 
 		m.handlePoll(now, f, from, fr)
 	case fr.view != m.view:
 	case !fr.processed:
-		m.handleAck(f, from, fr)
+		m.handleAck(now, f, from, fr)
 	case fr.kind == poll:
 		m.handleProcessedPoll(f, from, fr)
 	default:
