@@ -27,16 +27,19 @@ func TestProcessThatLeavesIsNotKilledAsRemoved(t *testing.T) {
 	r.endStopped()
 	r.killRemoved()
 	r.handleReport(report{rank: 1, line: "left"})
-	if r.Grace = 0; workers[1].killed || r.membership.expired == nil {
+	if workers[1].killed || r.membership.expired == nil {
 		t.Error("it has no time to tell that it has left")
 	}
-	if r.killRemoved(); workers[1].killed {
+	r.Grace = 0
+	r.killRemoved()
+	if workers[1].killed {
 		t.Error("it has left, and is killed")
 	}
 	r.handleReport(report{rank: 1, line: "back 1 3"})
 	r.membership.left[1] = false
 	r.handleReport(report{rank: 0, line: "removed 1 4"})
-	if r.killRemoved(); !workers[1].killed {
+	r.killRemoved()
+	if !workers[1].killed {
 		t.Error("it was removed, and is not killed after the grace time")
 	}
 }
