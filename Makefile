@@ -347,6 +347,11 @@ site: ## build these pages and API references as a site with search into site/.v
 site-check: #: follow every link of the built site
 	cd site && npm run check
 
+.PHONY: trace-picture
+trace-picture: #: record a trace of a broadcast over 8 members with OpenTelemetry, and draw the picture of docs/operate/monitor.md
+	PLEACH_UPDATE_GOLDEN=1 go test -count=1 -run '^TestTraceOfABroadcast$$' ./otel
+	PLEACH_UPDATE_GOLDEN=1 go test -count=1 -run '^TestTracePictureIsDrawnFromItsRecord$$' ./lab/draw
+
 .PHONY: api
 api: ## record the public surface in api/, and the page of settings, after a change of them on purpose
 	PLEACH_RECORD_API=1 go test -count=1 -run 'Surface|SettingsPage' ./internal/test/archtest

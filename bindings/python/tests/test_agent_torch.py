@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import os
+import re
+import signal
 import subprocess
 import sys
 from datetime import timedelta
@@ -99,7 +101,7 @@ def handlers(group, run_id, n, nodes):
 
     from pleach.agent.rendezvous import handler
 
-    conf = {"last_call_timeout": 1, "keep_alive_interval": 1, "keep_alive_max_attempt": 2}
+    conf = {"last_call_timeout": 1, "keep_alive_interval": 1, "keep_alive_max_attempt": 4}
     return [handler()(RendezvousParameters("pleach", group.socket(i % 3), run_id, *nodes, **conf)) for i in range(n)]
 
 
@@ -160,3 +162,65 @@ def test_process_group_while_agents_are_killed():
         assert store_of(agents, "train").get("done") == b"3"
     finally:
         agents.stop()
+
+
+TORCHRUN = """
+from torch.distributed.elastic.rendezvous import rendezvous_handler_registry as registry
+from torch.distributed.run import main
+from pleach.agent.rendezvous import create
+
+if "pleach" not in registry._registry:  # from an entry point of an installed wheel
+    registry.register("pleach", create)
+main()
+"""
+
+# Rank 0 finishes at once; rank 1 fails when it is told to.
+WORKER = """
+import os, sys, time
+
+print("rank", os.environ["RANK"], os.getpid(), "starts", flush=True)
+while os.environ["RANK"] == "1" and not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+sys.exit(int(os.environ["RANK"]))
+"""
+
+
+@pytest.mark.parametrize("end", ["failed", "killed"])
+def test_torchrun_does_not_wait_for_a_lost_node(group, tmp_path, end):
+    """A node that has finished ends soon after the other one has failed or died. Torchrun would wait for it for 300 s."""
+    (tmp_path / "worker.py").write_text(WORKER)
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "bindings" / "python"), "LOGLEVEL": "INFO"}
+    nodes, logs = [], [tmp_path / "0.log", tmp_path / "1.log"]
+    for i in range(2):
+        flags = ["--nnodes=2", "--nproc_per_node=1", "--max_restarts=0", "--redirects=1", "--tee=1"]
+        rdzv = ["--rdzv_backend=pleach", f"--rdzv_id=exit-{end}", f"--rdzv_endpoint={group.socket(i)}"]
+        with open(logs[i], "w") as log:
+            nodes.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", TORCHRUN, *flags, *rdzv, tmp_path / "worker.py", tmp_path / "stop"],
+                    env=env, stdout=log, stderr=log,
+                )
+            )  # fmt: skip
+
+    def started(rank):
+        """Return the node of a rank, and the process of its worker."""
+        for i in range(2):
+            found = re.search(rf"rank {rank} (\d+) starts", logs[i].read_text())
+            if found:
+                return i, int(found[1])
+        return None
+
+    try:
+        first = eventually("rank 0 starts", lambda: started(0), 120)[0]
+        second, worker = eventually("rank 1 starts", lambda: started(1), 120)
+        eventually("rank 0 waits", lambda: "for other agents to finish" in logs[first].read_text(), 60)
+        if end == "killed":
+            nodes[second].kill()
+            os.kill(worker, signal.SIGKILL)
+        else:
+            (tmp_path / "stop").write_text("")
+        assert nodes[first].wait(60) == 0, logs[first].read_text()
+    finally:
+        for node in nodes:
+            node.kill()
+            node.wait()

@@ -10,6 +10,7 @@ Every process uses the agent of its own host. While that one restarts, calls wai
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any, List, Optional, Sequence
 
@@ -19,6 +20,8 @@ from torch._C import _distributed_c10d as c10d
 from . import _store
 from ._store import Text
 from .client import Client
+
+LOOK = 1.0  # seconds between looks of a WatchfulStore
 
 _stores: List[Store] = []  # a process group keeps a store's half in C++ alive, and not the one in Python
 StoreError: Any = getattr(dist, "DistStoreError", RuntimeError)
@@ -101,6 +104,32 @@ class Store(c10d.Store):
     def clear(self) -> None:
         """Remove the keys of the job. Call it in one process when all are done."""
         self._values.clear()
+
+
+class WatchfulStore(Store):
+    """A store whose waiting calls look every second whether what they wait for can still come."""
+
+    def hopeless(self, keys: Sequence[str]) -> str:
+        """Return why the keys will never be there, or an empty text."""
+        raise NotImplementedError
+
+    def get(self, key: str) -> bytes:
+        self.wait([key])
+        return super().get(key)
+
+    def wait(self, keys: Sequence[str], timeout: Optional[timedelta] = None) -> None:
+        until = time.monotonic() + (timeout or _limit(self)).total_seconds()
+        why = ""
+        while True:
+            left = until - time.monotonic()
+            try:
+                return super().wait(keys, timedelta(seconds=max(0.001, min(left, LOOK))))
+            except StoreError:
+                if why:
+                    raise StoreError(f"{', '.join(keys)}: {why}") from None
+                if left < LOOK:
+                    raise
+                why = self.hopeless(keys)  # if so, the keys are looked for once more: they may have come just before
 
 
 def _limit(store: Store) -> timedelta:
