@@ -290,6 +290,10 @@ func (f *upgradedGroup) upgrade(order []int, protocol int) {
 	for i, rank := range order {
 		a := f.agents[rank]
 		a.replace(present)
+		if i == 0 { // there is a way back
+			a.replace(f.previous)
+			a.replace(present)
+		}
 		f.refuseObserver(protocol)
 		s := a.status()
 		if s.Version != protocol || s.NewestVersion != wire.Version || s.Rank != rank {
@@ -423,18 +427,27 @@ func (f *upgradedGroup) settle() {
 		a.rest()
 	}
 	for _, sender := range f.agents {
-		name := fmt.Sprintf("%s%d", sender.id, sender.life)
-		for _, a := range f.agents {
-			f.await(fmt.Sprintf("agent %s has all %d messages of %s", a.id, sender.sent[name], name), func() bool {
-				a.received.mu.Lock()
-				defer a.received.mu.Unlock()
-				return a.received.fault != nil || a.received.next[name] == sender.sent[name]
-			})
+		for name, n := range sender.sent {
+			f.awaitAll(name, n, name == fmt.Sprintf("%s%d", sender.id, sender.life))
 		}
 		f.t.Logf("%s has sent %v", sender.id, sender.sent)
 	}
 	for _, a := range f.agents {
 		f.checkFaults(a)
+	}
+}
+
+// awaitAll waits until all agents have all messages of a sender's life. If that has ended, some agents may have none
+// of them: they were started later.
+func (f *upgradedGroup) awaitAll(name string, sent int, current bool) {
+	f.t.Helper()
+	for _, a := range f.agents {
+		f.await(fmt.Sprintf("agent %s has all %d messages of %s", a.id, sent, name), func() bool {
+			a.received.mu.Lock()
+			defer a.received.mu.Unlock()
+			next, known := a.received.next[name]
+			return a.received.fault != nil || next == sent || !known && !current
+		})
 	}
 }
 
