@@ -283,14 +283,15 @@ mutants: ## plant COUNT bugs (default: 100) chosen by SEED, in PACKAGES or files
 	go build -o bin/mutants ./lab/mutants
 	bin/mutants -seed $(SEED) -count $(COUNT) -by $(BY) $(if $(PACKAGES),-packages $(PACKAGES)) $(if $(CHANGED),-changed $(CHANGED)) $(if $(ONLY),-only $(ONLY)) $(if $(LOG),-log $(LOG)) $(if $(JSON),-json $(JSON)) -workers $(WORKERS)
 
-PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
+PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || git rev-parse --verify --quiet 'd9dc4211^{commit}')
 
 .PHONY: upgrade
-upgrade: #: replace agents of the tag PREVIOUS (default: the last one, or a build of the protocol version before) under load
+upgrade: #: replace agents of PREVIOUS (default: the last tag, or else the commit of 0.1.0, or else a build of the protocol version before) under load, and add observers
 	set -e; old=$$(mktemp -d); trap 'rm -rf "$$old"' EXIT; \
 	if [ -n '$(PREVIOUS)' ]; then \
 		git archive '$(PREVIOUS)' | tar -x -C "$$old"; \
-		(cd "$$old" && CGO_ENABLED=0 go build -o "$$old/previous" ./agent/cmd/pleach); \
+		command=./agent/cmd/pleach; [ -d "$$old/agent" ] || command=./cmd/pleach; \
+		(cd "$$old" && CGO_ENABLED=0 go build -o "$$old/previous" $$command); \
 		export PLEACH_PREVIOUS="$$old/previous"; \
 	fi; \
 	go test -count=1 -run '^TestRollingUpgrade$$' -v ./agent/cmd/pleach

@@ -85,6 +85,8 @@ type Quorum struct {
 	Reachable int  `json:"reachable"`
 	Needed    int  `json:"needed"`
 	OK        bool `json:"ok"`
+	// Arbiter is the last answer of the group's arbiter to this process.
+	Arbiter ArbiterStatus `json:"arbiter"`
 }
 
 // Suspect is a member that cannot be reached.
@@ -193,6 +195,7 @@ func (g *session) status() Status {
 		s.LastErrorAt, s.LastError = at, err.Error()
 	}
 	s.CertificateExpires = admission.Expiry(g.config.Security.TLS)
+	s.Quorum.Arbiter = g.faults.arbiter.status()
 	if err := g.Err(); err != nil {
 		s.Ended = err.Error()
 	}

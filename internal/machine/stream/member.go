@@ -26,8 +26,8 @@ type Member struct {
 	processing []*flow // those with marks in the queues; see processed.go
 	peers
 	activeRoots
-	repairTook protocol.Time // how long it takes until all that was requested is here
-	lastSent   send          // the last frame returned by Next
+	repairs
+	lastSent send // the last frame returned by Next
 	memory
 	arrivals []Arrival // see trace.go
 	stats    Stats

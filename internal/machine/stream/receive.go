@@ -92,6 +92,9 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		m.handleDuplicate(now, f, from, number, tree)
 		return
 	}
+	if via == fromPull {
+		m.repairedAt = now
+	}
 	if fr.traced {
 		m.noteArrival(now, f, from, number, via)
 	}
