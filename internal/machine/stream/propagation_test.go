@@ -79,48 +79,70 @@ func TestLateReceiptsAreNotMeasured(t *testing.T) {
 	}
 }
 
-// One message is timed at once. While its receipt is due, later ones are not timed, and they do not
-// delay the measurement.
+// One message is timed at once. While its receipt is due, later polls do not delay the measurement, and
+// their messages are not timed.
 func TestOneMessageIsTimedAtOnce(t *testing.T) {
 	n := newNetwork(t, 8, 1, faults{latency: time.Millisecond}, nil)
 	root, began := n.members[0], n.now
-	for i := range 50 {
+	n.freeze(7)
+	const messages = 20
+	for i := range messages {
+		at := began + protocol.Time(i)*protocol.Time(100*time.Millisecond)
+		n.add(event{at: at, to: 0})
+		n.until(func() bool { return n.now >= at })
 		n.broadcast(0, message(0, i, 100))
 		root.Poll(n.now)
 		n.pump(root)
-		n.step()
 	}
+	n.thaw(7)
 	n.receipt(root)
-	p := measured(root)
-	if p.Count == 0 || p.Count > 25 || p.Max > n.now-began {
-		t.Errorf("50 messages: %+v in %v", p, time.Duration(n.now-began))
+	p, took := measured(root), n.now-began
+	if p.Count != 1 || p.Last > took || p.Last < took-protocol.Time(100*time.Millisecond) {
+		t.Errorf("%d messages in %v: %+v, want one that took as long", messages, time.Duration(took), p)
 	}
 }
 
 // A member that has lost a part of the stream is in no receipt until it is removed, and that is
-// not measured. A group of one has no delay.
-func TestPropagationThatIsNotMeasured(t *testing.T) {
-	n := newNetwork(t, 2, 1, faults{}, func(c *stream.Config) { c.KeepBytes = 40 << 10 })
+// not measured.
+func TestLossIsNotMeasuredAsPropagation(t *testing.T) {
+	n := newNetwork(t, 3, 1, faults{}, func(c *stream.Config) { c.KeepBytes = 40 << 10 })
 	root := n.members[0]
-	n.members[1].dead = true
+	n.members[2].dead = true
 	for i := range 200 {
 		n.broadcast(0, message(0, i, 2000))
 		for range 60 {
 			n.step()
 		}
 	}
-	root.Poll(n.now)
-	n.members[1].dead = false
+	n.members[2].dead = false
 	for _, h := range n.members {
-		h.Up(n.now, 1-h.rank)
+		h.Up(n.now, 2)
 		n.pump(h)
 	}
-	n.until(func() bool { return len(root.Incomplete()) > 0 })
-	n.members[1].dead = true
-	n.changeView(2, []protocol.Rank{0})
+	n.run(n.now + minute)
 	n.broadcast(0, message(0, 200, 100))
-	n.receipt(root)
+	root.Poll(n.now)
+	n.pump(root)
+	n.until(func() bool { return len(root.Incomplete()) > 0 })
+	n.members[2].dead = true
+	n.changeView(2, []protocol.Rank{0, 1})
+	n.run(n.now + minute)
 	if p := measured(root); p.Count != 0 {
+		t.Errorf("counted: %+v", p)
+	}
+	n.broadcast(0, message(0, 201, 100))
+	n.receipt(root)
+	if p := measured(root); p.Count != 1 {
+		t.Errorf("after that: %+v, want one", p)
+	}
+}
+
+// A group of one has no delay.
+func TestPropagationOfOneIsNotMeasured(t *testing.T) {
+	n := newNetwork(t, 1, 1, faults{}, nil)
+	n.broadcast(0, message(0, 0, 100))
+	n.receipt(n.members[0])
+	if p := measured(n.members[0]); p.Count != 0 {
 		t.Errorf("counted: %+v", p)
 	}
 }
