@@ -283,14 +283,15 @@ mutants: ## plant COUNT bugs (default: 100) chosen by SEED, in PACKAGES or files
 	go build -o bin/mutants ./lab/mutants
 	bin/mutants -seed $(SEED) -count $(COUNT) -by $(BY) $(if $(PACKAGES),-packages $(PACKAGES)) $(if $(CHANGED),-changed $(CHANGED)) $(if $(ONLY),-only $(ONLY)) $(if $(LOG),-log $(LOG)) $(if $(JSON),-json $(JSON)) -workers $(WORKERS)
 
-PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null)
+PREVIOUS ?= $(shell git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || git rev-parse --verify --quiet 'd9dc4211^{commit}')
 
 .PHONY: upgrade
-upgrade: #: replace agents of the tag PREVIOUS (default: the last one, or a build of the protocol version before) under load
+upgrade: #: replace agents of PREVIOUS (default: the last tag, or else the commit of 0.1.0, or else a build of the protocol version before) under load, and add observers
 	set -e; old=$$(mktemp -d); trap 'rm -rf "$$old"' EXIT; \
 	if [ -n '$(PREVIOUS)' ]; then \
 		git archive '$(PREVIOUS)' | tar -x -C "$$old"; \
-		(cd "$$old" && CGO_ENABLED=0 go build -o "$$old/previous" ./agent/cmd/pleach); \
+		command=./agent/cmd/pleach; [ -d "$$old/agent" ] || command=./cmd/pleach; \
+		(cd "$$old" && CGO_ENABLED=0 go build -o "$$old/previous" $$command); \
 		export PLEACH_PREVIOUS="$$old/previous"; \
 	fi; \
 	go test -count=1 -run '^TestRollingUpgrade$$' -v ./agent/cmd/pleach
@@ -345,6 +346,11 @@ site: ## build these pages and API references as a site with search into site/.v
 .PHONY: site-check
 site-check: #: follow every link of the built site
 	cd site && npm run check
+
+.PHONY: trace-picture
+trace-picture: #: record a trace of a broadcast over 8 members with OpenTelemetry, and draw the picture of docs/operate/monitor.md
+	PLEACH_UPDATE_GOLDEN=1 go test -count=1 -run '^TestTraceOfABroadcast$$' ./otel
+	PLEACH_UPDATE_GOLDEN=1 go test -count=1 -run '^TestTracePictureIsDrawnFromItsRecord$$' ./lab/draw
 
 .PHONY: api
 api: ## record the public surface in api/, and the page of settings, after a change of them on purpose

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/pleach-go/pleach/internal/driver/arbitration"
 	"github.com/pleach-go/pleach/internal/machine/membership"
@@ -41,6 +43,32 @@ var (
 	ErrArbiterUnavailable = errors.New("the arbiter does not answer")
 )
 
+// ArbiterState says what a group's arbiter has answered.
+type ArbiterState string
+
+// The states of an arbiter.
+const (
+	ArbiterNone        ArbiterState = "none"      // the group has no arbiter
+	ArbiterNotAsked    ArbiterState = "not-asked" // this process has not asked it since it became a member
+	ArbiterGranted     ArbiterState = "granted"
+	ArbiterRefused     ArbiterState = "refused"     // see ErrArbiterRefused
+	ArbiterUnavailable ArbiterState = "unavailable" // see ErrArbiterUnavailable
+)
+
+// ArbiterStatus is the last answer of a group's arbiter to this process. Of the members of a half, only the
+// one that coordinates asks.
+type ArbiterStatus struct {
+	State ArbiterState `json:"state"`
+	// View is the number of the view that this process has asked for. It is zero if it has not asked.
+	View uint64 `json:"view,omitempty"`
+	// Since is when the first of the calls for that view ended that had this result, and LastCall when
+	// the last one did.
+	Since    time.Time `json:"since,omitzero"`
+	LastCall time.Time `json:"last_call,omitzero"`
+	// Cause is the error of the last call, if the arbiter is unavailable.
+	Cause string `json:"cause,omitempty"`
+}
+
 // grantOf returns how to ask the arbiter of a group, or nil if it has none.
 func grantOf(c *Config) arbitration.Grant {
 	if c.Arbiter == nil {
@@ -58,7 +86,8 @@ func grantOf(c *Config) arbitration.Grant {
 // arbitrated asks the arbiter of the group, if it has one.
 type arbitrated struct {
 	*core
-	cause error // why the arbiter has not answered last; used within node.Do
+	cause error                         // why the arbiter has not answered last; used within node.Do
+	last  atomic.Pointer[ArbiterStatus] // the last answer; nil: none yet
 }
 
 // asker returns what asks the arbiter for this membership, or nil.
@@ -76,8 +105,38 @@ func (a *arbitrated) asker(run func(func())) func(membership.Claim) {
 func (a *arbitrated) judge(c membership.Claim, v membership.Verdict, cause error) {
 	_ = a.node.Do(func(now protocol.Time) {
 		a.cause = cause
+		a.note(c.View, v, cause)
 		a.machine.Judge(now, c, v)
 	})
+}
+
+// note records an answer, within node.Do.
+func (a *arbitrated) note(view uint64, v membership.Verdict, cause error) {
+	now := time.Now()
+	s := &ArbiterStatus{State: ArbiterUnavailable, View: view, Since: now, LastCall: now}
+	switch v {
+	case membership.Granted:
+		s.State = ArbiterGranted
+	case membership.Refused:
+		s.State = ArbiterRefused
+	default:
+		s.Cause = fmt.Sprint(cause)
+	}
+	if last := a.last.Load(); last != nil && last.State == s.State && last.View == view {
+		s.Since = last.Since
+	}
+	a.last.Store(s)
+}
+
+// status returns the last answer.
+func (a *arbitrated) status() ArbiterStatus {
+	if a.config.Arbiter == nil {
+		return ArbiterStatus{State: ArbiterNone}
+	}
+	if last := a.last.Load(); last != nil {
+		return *last
+	}
+	return ArbiterStatus{State: ArbiterNotAsked}
 }
 
 // said returns what the arbiter has said about those that can be reached, or nil. It is called

@@ -85,6 +85,8 @@ type Quorum struct {
 	Reachable int  `json:"reachable"`
 	Needed    int  `json:"needed"`
 	OK        bool `json:"ok"`
+	// Arbiter is the last answer of the group's arbiter to this process.
+	Arbiter ArbiterStatus `json:"arbiter"`
 }
 
 // Suspect is a member that cannot be reached.
@@ -182,6 +184,7 @@ func (g *session) status() Status {
 	if err != nil {
 		s.Time, s.View, s.Members = time.Now(), g.view.Load().Number, g.Size()
 		s.Quorum.Voters = g.view.Load().Voters()
+		s.Stats.Propagation = propagationOf(&stream.Propagation{})
 	}
 	if g.faults.localError != nil {
 		if at, err := g.faults.localError(); err != nil {
@@ -192,6 +195,7 @@ func (g *session) status() Status {
 		s.LastErrorAt, s.LastError = at, err.Error()
 	}
 	s.CertificateExpires = admission.Expiry(g.config.Security.TLS)
+	s.Quorum.Arbiter = g.faults.arbiter.status()
 	if err := g.Err(); err != nil {
 		s.Ended = err.Error()
 	}
@@ -323,6 +327,7 @@ type Stats struct {
 	Views uint64 `json:"views"`
 	// CorrectionDelay is how long delayed correction waits at present.
 	CorrectionDelay time.Duration `json:"correction_delay_ns"`
+	Propagation     Propagation   `json:"propagation"`
 	// Traffic counts all frames.
 	Traffic
 }
@@ -341,6 +346,38 @@ func (g *session) stats() Stats {
 		Broadcast: s.Broadcast, Delivered: s.Delivered, BroadcastBytes: s.BroadcastBytes, DeliveredBytes: s.DeliveredBytes,
 		Relayed: s.Relayed, Grafted: s.Grafted, Repaired: s.Repaired, Offers: s.Offers, Requests: s.Requests,
 		Duplicates: s.Duplicates, Early: s.Early, Lost: s.Lost, Refused: s.Refused, Views: g.machine.ViewCount(),
-		CorrectionDelay: time.Duration(s.Delay), Traffic: Traffic(g.node.Traffic()),
+		CorrectionDelay: time.Duration(s.Delay), Propagation: propagationOf(&s.Propagation),
+		Traffic: Traffic(g.node.Traffic()),
 	}
+}
+
+// Propagation is the distribution of how long broadcasts of this member took to reach all
+// others: from when one was accepted until its receipt ([Group.WaitStable]) was complete. It is
+// measured with the acknowledgments of receipts that the program asks for, of one broadcast at a
+// time. A receipt that is asked for long after the broadcast does not count.
+type Propagation struct {
+	Count uint64        `json:"count"`
+	Sum   time.Duration `json:"sum_ns"`
+	Last  time.Duration `json:"last_ns"`
+	Max   time.Duration `json:"max_ns"`
+	// Buckets count the delays up to a bound, in ascending order of bounds.
+	Buckets [16]DelayBucket `json:"buckets"`
+}
+
+// DelayBucket counts the delays of at most UpTo, with those of the buckets before.
+type DelayBucket struct {
+	UpTo  time.Duration `json:"up_to_ns"`
+	Count uint64        `json:"count"`
+}
+
+func propagationOf(p *stream.Propagation) Propagation {
+	q := Propagation{
+		Count: p.Count, Sum: time.Duration(p.Sum), Last: time.Duration(p.Last), Max: time.Duration(p.Max),
+	}
+	upTo := uint64(0)
+	for i, bound := range stream.PropagationBounds() {
+		upTo += p.Buckets[i]
+		q.Buckets[i] = DelayBucket{time.Duration(bound), upTo}
+	}
+	return q
 }

@@ -15,8 +15,16 @@ import (
 // Metrics implements [api.Agent]: the metrics of the member, of the agent and of its process.
 // An agent that is not a member has only the latter two.
 func (a *Agent) Metrics(refused func(reason string) uint64) http.Handler {
+	agent := a.registry(refusalMetrics{refused})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		promhttp.HandlerFor(a.gatherers(agent), promhttp.HandlerOpts{}).ServeHTTP(w, r)
+	})
+}
+
+// registry returns the metrics of the agent and of its process, and others.
+func (a *Agent) registry(others ...prometheus.Collector) *prometheus.Registry {
 	agent := prometheus.NewRegistry()
-	agent.MustRegister(
+	agent.MustRegister(append(others,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		gauge("pleach_agent_member", "1 while the agent is a member of a group with a quorum.", func() float64 {
 			return one(a.isMember() == nil)
@@ -38,23 +46,28 @@ func (a *Agent) Metrics(refused func(reason string) uint64) http.Handler {
 			_, bytes := a.store.log.Retained()
 			return float64(bytes)
 		}),
-		warningMetrics{a}, refusalMetrics{refused},
-	)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		all := prometheus.Gatherers{agent}
-		if g, err := a.current(); err == nil { // another one after the agent has come back
-			member := prometheus.NewRegistry()
-			member.MustRegister(prom.New(g))
-			if s := a.services.Load(); s != nil {
-				s.register(member)
-			}
-			if f := a.fleet.current.Load(); f != nil {
-				member.MustRegister(fleetMetrics{f})
-			}
-			all = append(all, member)
-		}
-		promhttp.HandlerFor(all, promhttp.HandlerOpts{}).ServeHTTP(w, r)
-	})
+		warningMetrics{a},
+	)...)
+	return agent
+}
+
+// gatherers returns the metrics of the agent, and of its member if it is one: another one after the
+// agent has come back.
+func (a *Agent) gatherers(agent *prometheus.Registry) prometheus.Gatherers {
+	all := prometheus.Gatherers{agent}
+	g, err := a.current()
+	if err != nil {
+		return all
+	}
+	member := prometheus.NewRegistry()
+	member.MustRegister(prom.New(g))
+	if s := a.services.Load(); s != nil {
+		s.register(member)
+	}
+	if f := a.fleet.current.Load(); f != nil {
+		member.MustRegister(fleetMetrics{f})
+	}
+	return append(all, member)
 }
 
 // warningMetrics are the warnings of an agent, one for each kind.

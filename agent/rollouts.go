@@ -12,6 +12,7 @@ import (
 	"github.com/pleach-go/pleach"
 	"github.com/pleach-go/pleach/agent/api"
 	"github.com/pleach-go/pleach/agent/config"
+	"github.com/pleach-go/pleach/agent/gate"
 	"github.com/pleach-go/pleach/agent/retention"
 	"github.com/pleach-go/pleach/agent/transfer"
 	"github.com/pleach-go/pleach/fleet"
@@ -115,13 +116,17 @@ const (
 	readyGate = "ready"
 )
 
-// gate asks the command that this agent's own file has for a gate: that of a query.
+// gate evaluates a threshold, or asks the command that this agent's own file has for a gate: that of
+// a query.
 func (a *Agent) gate(ctx context.Context, r rollout.Release) error {
 	switch r.Gate {
 	case noGate:
 		return nil
 	case readyGate:
 		return a.Ready()
+	}
+	if gate.IsThreshold(r.Gate) {
+		return a.meets(r.Gate)
 	}
 	handlers := a.config.Load().Handlers
 	i := slices.IndexFunc(handlers, func(h config.Handler) bool { return h.Query == r.Gate })
@@ -140,6 +145,19 @@ func (a *Agent) gate(ctx context.Context, r rollout.Release) error {
 	}
 	_, err := handlers[i].Run.Run(ctx, m.Data, variables...)
 	return err
+}
+
+// meets evaluates a threshold by this agent's metrics. One that cannot be evaluated is not met.
+func (a *Agent) meets(condition string) error {
+	threshold, err := gate.Parse(condition)
+	if err != nil {
+		return err
+	}
+	families, err := a.gatherers(a.registry()).Gather()
+	if err != nil {
+		return err
+	}
+	return threshold.Check(families)
 }
 
 // Rollouts implements [api.Rollouts].
@@ -202,6 +220,11 @@ func rolloutSpec(o *api.RolloutSpec) (rollout.Spec, error) {
 		Name: o.Label(), Gate: o.Gate, Waves: o.Waves, ByDomain: o.ByDomain,
 		Hold: api.Duration(o.Hold), Timeout: api.Duration(o.Timeout), StopOnDeath: o.StopOnDeath,
 		PauseOnFailure: o.PauseOnFailure,
+	}
+	if gate.IsThreshold(o.Gate) {
+		if _, err := gate.Parse(o.Gate); err != nil {
+			return s, err
+		}
 	}
 	data, err := o.Bytes()
 	if err != nil {

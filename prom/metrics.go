@@ -44,6 +44,11 @@ var metrics = []metric{
 		func(s *pleach.Status) uint64 { return s.Stats.Delivered }),
 	counter("messages_received_bytes_total", "Bytes of the broadcasts that the program has received.",
 		func(s *pleach.Status) uint64 { return s.Stats.DeliveredBytes }),
+	{
+		name: "propagation_seconds", help: "Time from a broadcast of this member until all others had acknowledged it: " +
+			"of one broadcast at a time, and only if the program waits for receipts.",
+		delays: func(s *pleach.Status) *pleach.Propagation { return &s.Stats.Propagation },
+	},
 
 	// Segments, of which a message has one or more.
 	{

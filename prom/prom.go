@@ -43,6 +43,10 @@ func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	s := c.status()
 	for i, m := range metrics {
+		if m.delays != nil {
+			to <- histogram(c.descs[i], m.delays(&s))
+			continue
+		}
 		m.values(&s, func(value float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, labels...)
 		})
@@ -56,6 +60,16 @@ type metric struct {
 	kind       prometheus.ValueType
 	labels     []string
 	values     func(s *pleach.Status, emit func(value float64, labels ...string))
+	delays     func(s *pleach.Status) *pleach.Propagation // in place of values, if it is a histogram
+}
+
+// histogram is a metric of the distribution of delays.
+func histogram(desc *prometheus.Desc, p *pleach.Propagation) prometheus.Metric {
+	buckets := make(map[float64]uint64, len(p.Buckets))
+	for _, b := range p.Buckets {
+		buckets[b.UpTo.Seconds()] = b.Count
+	}
+	return prometheus.MustNewConstHistogram(desc, p.Count, p.Sum.Seconds(), buckets)
 }
 
 // counter is a metric with one value that only grows.

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
 	"github.com/pleach-go/pleach"
@@ -24,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair returns the collector of the first of two members, after a broadcast to it.
-func pair(t *testing.T) prometheus.Collector {
+// members returns the two members of a group.
+func members(t *testing.T) (first, second *pleach.Group) {
 	t.Helper()
 	config := pleach.Config{Group: "web", ID: "a", Listen: "127.0.0.1:0"}
 	first, err := pleach.Create(t.Context(), config)
@@ -34,11 +35,18 @@ func pair(t *testing.T) prometheus.Collector {
 	}
 	t.Cleanup(func() { _ = first.Abort() })
 	config.ID = "b"
-	second, err := pleach.Join(t.Context(), config, first.Self().Address)
+	second, err = pleach.Join(t.Context(), config, first.Self().Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = second.Abort() })
+	return first, second
+}
+
+// pair returns the collector of the first of two members, after a broadcast to it.
+func pair(t *testing.T) prometheus.Collector {
+	t.Helper()
+	first, second := members(t)
 	if err := second.Broadcast(t.Context(), []byte("hello")); err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +95,48 @@ pleach_views_installed_total{group="web"} 1
 	}
 }
 
+// The delay of a broadcast whose receipt was waited for is in the histogram, and the buckets are
+// those of Prometheus: each counts all that are shorter.
+func TestPropagation(t *testing.T) {
+	first, _ := members(t)
+	c := prom.New(first)
+	if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
+		t.Errorf("%v: %v", err, problems)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	for tries := range 100 { // a scheduler may delay a receipt so much that it does not count
+		if err := first.Broadcast(t.Context(), []byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := first.WaitStable(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == "pleach_propagation_seconds" })
+		h := families[i].GetMetric()[0].GetHistogram()
+		if h.GetSampleCount() == 0 {
+			continue
+		}
+		longest := h.GetBucket()[len(h.GetBucket())-1]
+		if h.GetSampleCount() > uint64(tries)+1 || h.GetSampleSum() <= 0 || len(h.GetBucket()) != 16 ||
+			longest.GetUpperBound() != 10 || longest.GetCumulativeCount() != h.GetSampleCount() {
+			t.Errorf("after %d broadcasts: %v", tries+1, h)
+		}
+		return
+	}
+	t.Error("100 broadcasts with receipts, and none is measured")
+}
+
 // The dashboard asks for metrics that there are, and for each of them.
 func TestDashboard(t *testing.T) {
 	names, asked := namesOf(t, pair(t)), make(map[string]bool)
 	for _, expr := range expressions(t) {
 		for _, name := range regexp.MustCompile(`pleach_\w+`).FindAllString(expr, -1) {
+			name = strings.TrimSuffix(name, "_bucket")
 			asked[name] = true
 			if !slices.Contains(names, name) {
 				t.Errorf("%s asks for %s, which is none of %q", expr, name, names)

@@ -244,7 +244,7 @@ func (r *running) wait(signals <-chan os.Signal) {
 		case t := <-r.told:
 			r.handleReport(t)
 		case <-r.membership.expired:
-			r.killRemoved(false)
+			r.killRemoved()
 		case s := <-signals:
 			r.interrupt(&InterruptedError{s})
 		case err := <-r.Output.broken:
@@ -306,15 +306,15 @@ func (r *running) end(p *rankProcess) {
 	r.endStopped()
 }
 
-// endStopped kills the processes that are stopped for good, or removed from the job, when no
-// other is left: nothing will ever happen again.
+// endStopped kills the processes that are stopped for good when no other is left: nothing will ever
+// happen again. One that was removed from the job has its grace time even then: what looks like a
+// removal may be that it has left, which its own pipe tells later than that of another process.
 func (r *running) endStopped() {
 	for _, p := range r.processes {
-		if !p.ended && !p.stopped && !r.removed(p) {
+		if !p.ended && !p.stopped {
 			return
 		}
 	}
-	r.killRemoved(true)
 	r.each(worker.Kill)
 }
 

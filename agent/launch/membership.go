@@ -137,7 +137,6 @@ func (r *running) remove(rank int, view uint64) {
 	if !r.processes[rank].ended && !m.left[rank] {
 		m.expired = time.After(r.Grace)
 	}
-	r.endStopped()
 }
 
 // removed reports whether a process was removed from the job, and has not left it on its own.
@@ -146,8 +145,8 @@ func (r *running) removed(p *rankProcess) bool {
 }
 
 // killRemoved kills the processes that were removed from the job and have not ended within the grace
-// time, or all of them.
-func (r *running) killRemoved(all bool) {
+// time.
+func (r *running) killRemoved() {
 	m := &r.membership
 	m.expired = nil
 	for _, p := range r.processes {
@@ -155,7 +154,7 @@ func (r *running) killRemoved(all bool) {
 			continue
 		}
 		gone := m.removed[p.rank]
-		if left := r.Grace - time.Since(gone.told); !all && left > 0 {
+		if left := r.Grace - time.Since(gone.told); left > 0 {
 			m.expired = time.After(left)
 			continue
 		}

@@ -76,6 +76,12 @@ func TestPageInBrowser(t *testing.T) {
 				if got := attribute(t, dom, "rollouts"); got != "2" {
 					t.Errorf("%s rollouts, want 2", got)
 				}
+				if !strings.Contains(dom, "; arbiter granted view 17 ") {
+					t.Error("the page does not show the arbiter's answer")
+				}
+				if size > 1 && !(strings.Contains(dom, ", of which ") && strings.Contains(dom, `<span class="roles">observer</span>`)) {
+					t.Error("the page does not show observers")
+				}
 				if got, least := attribute(t, dom, "rows"), len(c.ranks()); got != fmt.Sprint(least+2) {
 					t.Errorf("%s rows, want %d and 2 that are gone", got, least)
 				}

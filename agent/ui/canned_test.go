@@ -54,6 +54,9 @@ func (c *canned) suspected(rank int) bool { return rank == c.size/2 || c.size > 
 
 func (c *canned) stalled(rank int) bool { return rank == c.last-1 || c.size > 17 && rank%110 == 20 }
 
+// observer reports whether a member does not count for the quorum.
+func (c *canned) observer(rank int) bool { return rank%5 == 4 }
+
 func (c *canned) ranks() (ranks []int) {
 	for rank := range c.last {
 		if c.present(rank) {
@@ -74,7 +77,7 @@ func (c *canned) members() *api.Members {
 			MemberRef: api.MemberRef{Rank: rank, ID: c.name(rank)}, Address: fmt.Sprintf("10.0.%d.%d:7946", rank/200,
 				rank%200+1),
 			FailureDomain: fmt.Sprintf("rack-%d", rank%4+1), Incarnation: 1, Meta: "pleach=1.0.0 role=worker", State: state,
-			Since: began.Add(-time.Hour),
+			Since: began.Add(-time.Hour), Observer: c.observer(rank),
 		})
 	}
 	return m
@@ -142,7 +145,7 @@ func (c *canned) status() *api.Status {
 	if c.zones > 0 {
 		s.Agent.Zone = zoneName(0)
 	}
-	s.Quorum = pleach.Quorum{Reachable: len(ranks) - len(s.Suspects), Needed: len(ranks)/2 + 1, OK: true}
+	s.Quorum = c.quorum(now)
 	s.Queues = pleach.Queues{InboxBytes: 12 << 10, OutboxBytes: 3 << 20, InFlightBytes: 256 << 10}
 	s.Stats = pleach.Stats{
 		Views: 17, Delivered: 2250 * uint64(tick), Broadcast: 300 * uint64(tick),
@@ -150,6 +153,24 @@ func (c *canned) status() *api.Status {
 	}
 	s.Stats.BytesSent, s.Stats.BytesReceived = 20<<20*uint64(tick), 8<<20*uint64(tick)
 	return s
+}
+
+// quorum is that of a group whose arbiter has granted the present view.
+func (c *canned) quorum(now time.Time) pleach.Quorum {
+	q := pleach.Quorum{OK: true, Arbiter: pleach.ArbiterStatus{
+		State: pleach.ArbiterGranted, View: 17, Since: began, LastCall: now,
+	}}
+	for _, rank := range c.ranks() {
+		if c.observer(rank) {
+			continue
+		}
+		q.Voters++
+		if !c.suspected(rank) {
+			q.Reachable++
+		}
+	}
+	q.Needed = q.Voters/2 + 1
+	return q
 }
 
 func zoneName(i int) string { return fmt.Sprintf("zone-%02d", i) }

@@ -31,6 +31,7 @@ var scenarios = []scenario{
 	{"3, 5, 1, 5, 3 replicas", (*cluster).scale},
 	{"a pod is deleted while no name resolves, for a minute", (*cluster).loseNames},
 	{"a Deployment joins and is updated", (*cluster).deploy},
+	{"agents under full load for 30 s stay ready", (*cluster).flood},
 }
 
 // runScenarios runs those whose names contain one of the arguments, or all, or with "pair" that of
@@ -231,7 +232,7 @@ func (c *cluster) killAgents(ctx context.Context) error {
 	return nil
 }
 
-// agent is the process of an agent in a pod.
+// agent is the process of an agent in a pod, or of a program next to it.
 type agent struct {
 	pod       string
 	node, pid int
@@ -239,16 +240,22 @@ type agent struct {
 
 // agents returns all agents, by their pods.
 func (c *cluster) agents(ctx context.Context) map[string]agent {
+	return c.programs(ctx, "/usr/bin/pleach\x00agent", "PLEACH_ID=")
+}
+
+// programs returns the processes whose command line begins with command, by their pods, whose names
+// are in a variable of their environment.
+func (c *cluster) programs(ctx context.Context, command, name string) map[string]agent {
 	all := make(map[string]agent)
 	for node := 1; node <= nodes; node++ {
 		for _, pid := range c.processesOf(ctx, node) {
 			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if !strings.HasPrefix(string(line), "/usr/bin/pleach\x00agent") {
+			if !strings.HasPrefix(string(line), command) {
 				continue
 			}
 			environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 			for variable := range strings.SplitSeq(string(environment), "\x00") {
-				if pod, ok := strings.CutPrefix(variable, "PLEACH_ID="); ok {
+				if pod, ok := strings.CutPrefix(variable, name); ok {
 					all[pod] = agent{pod, node, pid}
 				}
 			}
@@ -305,6 +312,26 @@ func (c *cluster) deploy(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// flood has the traffic of all pods send as much as their agents take: their probes are still answered
+// in time.
+func (c *cluster) flood(ctx context.Context) error {
+	began := time.Now()
+	for _, p := range c.programs(ctx, "/usr/bin/kubernetes\x00traffic", "POD_NAME=") {
+		if err := syscall.Kill(p.pid, syscall.SIGUSR1); err != nil {
+			return err
+		}
+	}
+	sleep(ctx, floodTime)
+	out, err := c.kubectl(ctx, nil, "get", "pods", "-l", "app.kubernetes.io/name=pleach", "-o",
+		`jsonpath={.items[*].status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
+	for since := range strings.FieldsSeq(out) {
+		if changed, wrong := time.Parse(time.RFC3339, since); wrong != nil || changed.After(began) {
+			err = errors.Join(err, wrong, fmt.Errorf("a pod was not ready at %s", since))
+		}
+	}
+	return err
 }
 
 // deploymentOf makes a Deployment of two pods from the StatefulSet: the same pods without a name that

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pleach-go/pleach/agent/api"
@@ -74,7 +77,7 @@ func traffic(ctx context.Context, args []string) error {
 	c := client.Socket(args[1])
 	var telling, working sync.WaitGroup
 	telling.Go(func() { s.tell(args[2]) })
-	for _, work := range []func(context.Context, *client.Client){s.send, s.receive, s.put, s.lock, s.watch} {
+	for _, work := range []func(context.Context, *client.Client){s.send, s.receive, s.put, s.lock, s.watch, flood} {
 		working.Go(func() { work(ctx, c) })
 	}
 	working.Wait()
@@ -131,6 +134,34 @@ func (s *seen) send(ctx context.Context, c *client.Client) {
 			}
 			s.note(record{Kind: recordStable, Key: key, Members: members})
 		})
+	}
+}
+
+// floodTime is how long a signal has the program send as much as the agent takes.
+const floodTime = 30 * time.Second
+
+// flood waits for signals.
+func flood(ctx context.Context, c *client.Client) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR1)
+	defer signal.Stop(signals)
+	for {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+			return
+		}
+		limited, cancel := context.WithTimeout(ctx, floodTime)
+		var senders sync.WaitGroup
+		for range 16 {
+			senders.Go(func() {
+				for body := make([]byte, 16<<10); limited.Err() == nil; {
+					_, _ = c.Broadcast(limited, "flood", body, false, floodTime)
+				}
+			})
+		}
+		senders.Wait()
+		cancel()
 	}
 }
 

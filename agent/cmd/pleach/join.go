@@ -30,9 +30,9 @@ type joinCommand struct {
 	groupFlags
 	listen, advertise, id, domain string
 	dataDir                       string
-	create, replace, json         bool
+	create, replace, observer     bool
+	json, verbose                 bool
 	expect                        int
-	verbose                       bool
 }
 
 func newJoin() *cobra.Command {
@@ -47,6 +47,9 @@ With --expect N, the same command starts every member: if none of the addresses 
 a running group, N such processes begin one together, by agreement. The process waits
 for them as long as it takes. Its own address may be among the addresses.
 
+With --observer, this process gets and sends everything and does not count for the quorum:
+any number of observers may fail at once. It joins a group that others have begun.
+
 Each line of the standard input is broadcast to all other members. The messages of
 others are printed with the sender's rank before them, and every new view is printed.
 When the input ends, the process stays a member. Ctrl-C and SIGTERM make it leave, so
@@ -56,6 +59,7 @@ that.`,
   pleach join 127.0.0.1:7000
   pleach join --expect 3 --listen db1:7000 db1:7000 db2:7000 db3:7000
   pleach join db1:7000 db2:7000 --group orders --id db3 --failure-domain rack-2
+  pleach join db1:7000 db2:7000 db3:7000 --observer
   tail -f events.log | pleach join 127.0.0.1:7000 --json`,
 		Args: func(_ *cobra.Command, args []string) error { return j.check(args) },
 		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args) },
@@ -70,6 +74,8 @@ that.`,
 		"`name` of this member across restarts: a member that rejoins with it gets its old rank if that is free (default its address)")
 	f.BoolVar(&j.replace, "replace", false,
 		"take the place of a live member with the same --id, which ends; a member that is gone is replaced in any case")
+	f.BoolVar(&j.observer, "observer", false,
+		"be a member that does not count for the quorum, so that any number of them may fail at once")
 	f.StringVar(&j.dataDir, "data-dir", "",
 		"`directory` in which this member keeps its vote, so that it counts again after a restart")
 	f.StringVar(&j.domain, "failure-domain", "", "failure `domain` of this member, such as its rack or zone")
@@ -93,6 +99,8 @@ func (j *joinCommand) check(args []string) error {
 		return errors.New("--create creates a group, and --replace takes a member's place in one: choose")
 	case j.create && j.expect != 0:
 		return errors.New("--create creates a group at once, and --expect begins one together with others: choose")
+	case j.create && j.observer:
+		return errors.New("--create creates a group, and --observer joins one that voters have begun: choose")
 	case j.expect < 0:
 		return fmt.Errorf("--expect %d: write how many processes begin the group", j.expect)
 	case !j.create && len(args) == 0 && j.expect == 0:
@@ -116,7 +124,7 @@ func (j *joinCommand) run(cmd *cobra.Command, seeds []string) error {
 	c.Listen, c.Advertise, c.ID, c.FailureDomain, c.Recovery.Replace = j.listen, j.advertise, j.id, j.domain, j.replace
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM)
 	defer stop()
-	c.Expect, c.Recovery.DataDir = j.expect, j.dataDir
+	c.Expect, c.Observer, c.Recovery.DataDir = j.expect, j.observer, j.dataDir
 	if j.verbose {
 		c.Logger = newLogger(cmd.ErrOrStderr())
 	}

@@ -193,7 +193,8 @@ type waveFlags struct {
 func (f *waveFlags) addFlags(cmd *cobra.Command) {
 	s := cmd.Flags()
 	s.StringVar(&f.waves, "waves", "", "release it in waves: how many `members` have it after each, as in 1,10%,50%,100%")
-	s.StringVar(&f.gate, "gate", "", "`query` whose handler each agent that has it runs after each wave; ready: its readiness")
+	s.StringVar(&f.gate, "gate", "", "`condition` that each agent with it has to meet after each wave: the name of a query whose handler "+
+		"it runs, ready, or a threshold as in 'metric pleach_agent_keys_bytes < 1e6'")
 	s.DurationVar(&f.hold, "hold", 0, "how long a wave runs before its gates are asked")
 	s.DurationVar(&f.step, "step-timeout", time.Minute, "how long members have to take it, and to answer")
 	s.StringVar(&f.stopOn, "stop-on", "gate", "`what` fails the rollout: gate, or death (of any member that may have it, too)")

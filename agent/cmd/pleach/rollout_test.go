@@ -138,6 +138,40 @@ func awaitFiles(t *testing.T, files, want []string) {
 	}
 }
 
+// A gate is a threshold of a metric, which each agent evaluates by its own metrics. One that an agent
+// cannot evaluate fails, and a malformed one begins no rollout.
+func TestThresholdsOfRollouts(t *testing.T) {
+	agents := startEach(t, 3, func(int) []string { return nil })
+	put := exec.Command("pleach", "kv", "put", "color", "blue", "--socket", agents[0].socket)
+	if out, err := put.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, c := range []struct{ gate, phase, reason string }{
+		{"metric pleach_members == 3", "done", ""},
+		{"metric pleach_agent_keys_bytes < 1e6", "done", ""},
+		{"metric pleach_agent_keys_bytes < 1", "stopped", "pleach_agent_keys_bytes is "},
+		{"metric pleach_agent_warning < 2", "done", ""},
+		{"metric pleach_no_such_metric < 1", "stopped", "there is no metric pleach_no_such_metric"},
+		{"metric pleach_propagation_seconds < 1", "stopped", "is a histogram"},
+	} {
+		o, err := agents[1].rollout("send", "config", "new", "--waves", "1,100%", "--gate", c.gate)
+		wave := 2
+		if c.phase != "done" {
+			wave = 1
+		}
+		if o.Phase != c.phase || (err == nil) != (c.phase == "done") || o.Wave != wave || gotIt(&o) != 1+2*(wave-1) ||
+			!strings.Contains(o.Reason, c.reason) {
+			t.Errorf("%s: %+v, %v", c.gate, o, err)
+		}
+	}
+	malformed := exec.Command("pleach", "send", "config", "new", "--waves", "1,100%", "--socket", agents[0].socket,
+		"--gate", "metric pleach_members = 3")
+	out, err := malformed.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "write metric NAME OPERATOR NUMBER") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // A file in waves: a bad one reaches the first wave alone, which gets back what it had before.
 func TestRolloutsOfFiles(t *testing.T) {
 	agents, files := startZones(t)

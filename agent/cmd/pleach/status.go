@@ -35,8 +35,8 @@ func newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the members of a group, their states and the last changes, on one screen",
-		Long: `Ask the agent of this host what it knows of its group: the quorum, the members as a ring,
-and the last views with their causes.
+		Long: `Ask the agent of this host what it knows of its group: the quorum, what the arbiter has
+answered last, the members as a ring, and the last views with their causes.
 
   ●  a member             ◎  this agent
   ?  a suspected member   ~  one that lags behind, or does not answer for a second
@@ -54,6 +54,7 @@ pleach members asks a member for its view without an agent.`,
 		Example: `  pleach status
   pleach status --watch
   pleach status --fleet
+  pleach status --json | jq -r .status.quorum.arbiter.state
   pleach status --json | jq '.members.members[] | select(.state == "suspected") | .id'`,
 		Args: cli.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },

@@ -65,7 +65,7 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 		voters = fmt.Sprintf(" of %d voters", st.Quorum.Voters)
 	}
 	fmt.Fprintf(b, "\n%s: %d%s reachable, %d needed\n", quorum, st.Quorum.Reachable, voters, st.Quorum.Needed)
-	b.WriteString(s.nextStep())
+	b.WriteString(s.arbiterLine() + s.nextStep())
 	for _, w := range st.Agent.Warnings {
 		b.WriteString(wrap("warning: "+cli.Printable(w.Text), "  ") + wrap("next: "+cli.Printable(w.Next), "  "))
 	}
@@ -90,6 +90,34 @@ func (s *statusScreen) writeTitle(b *strings.Builder) {
 	}
 }
 
+// arbiterLine is the last answer of the arbiter. Without one, there is a line only if half of the voters may
+// be left.
+func (s *statusScreen) arbiterLine() string {
+	q := &s.Status.Quorum
+	a := &q.Arbiter
+	ago := func(at time.Time) string { return age(s.Status.Time.Sub(at)) }
+	text := ""
+	switch a.State {
+	case pleach.ArbiterNone:
+		if q.Voters == 0 || q.Voters%2 == 1 {
+			return ""
+		}
+		text = "none is configured"
+	case pleach.ArbiterNotAsked:
+		text = "not asked yet"
+	case pleach.ArbiterGranted:
+		text = fmt.Sprintf("granted view %d, %s ago", a.View, ago(a.Since))
+	case pleach.ArbiterRefused:
+		text = fmt.Sprintf("refused view %d, %s ago: it lets another side continue", a.View, ago(a.Since))
+	case pleach.ArbiterUnavailable:
+		text = fmt.Sprintf("no answer about view %d for %s, last call %s ago: %s", a.View,
+			age(a.LastCall.Sub(a.Since)), ago(a.LastCall), cli.Printable(cli.ShellText(errors.New(a.Cause))))
+	default:
+		return "" // an agent of another version
+	}
+	return wrap("arbiter: "+text, "  ")
+}
+
 // nextStep says what an operator does when the quorum is lost, or "".
 func (s *statusScreen) nextStep() string {
 	st := &s.Status
@@ -106,9 +134,12 @@ func (s *statusScreen) nextStep() string {
 	if more := len(suspects) - screenNames; more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	missing := st.Quorum.Needed - st.Quorum.Reachable
+	missing, arbiter := st.Quorum.Needed-st.Quorum.Reachable, ""
+	if st.Quorum.Arbiter.State == pleach.ArbiterUnavailable {
+		arbiter = "make the arbiter available again; or "
+	}
 	return wrap(fmt.Sprintf(
-		"next: start %d of %s again, or repair the connection to them (pleach status there shows the cause); if they are lost for good: pleach force-view",
+		"next: "+arbiter+"start %d of %s again, or repair the connection to them (pleach status there shows the cause); if they are lost for good: pleach force-view",
 		max(missing, 1), cmp.Or(strings.Join(names, ", "), "the others")), "  ")
 }
 

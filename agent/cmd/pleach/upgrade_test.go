@@ -27,8 +27,8 @@ import (
 )
 
 // A group of agents is upgraded from the protocol version before to this one, under load, in
-// both orders of ranks. PLEACH_PREVIOUS is the binary of the version before. If empty, it is
-// this one's code that speaks the version before only.
+// both orders of ranks, and has observers afterwards. PLEACH_PREVIOUS is the binary of the
+// version before. If empty, it is this one's code that speaks the version before only.
 func TestRollingUpgrade(t *testing.T) {
 	previous := testutil.Previous.Text()
 	if previous == "" {
@@ -45,9 +45,11 @@ func TestRollingUpgrade(t *testing.T) {
 			f := newUpgradedGroup(t, previous)
 			f.upgrade(order, old.Protocol)
 			f.raise(old.Protocol)
+			observers := f.observe()
 			f.settle()
+			f.kill(observers)
 			if old.Protocol < wire.Version {
-				f.refuseOld(old.Protocol)
+				f.refuseOld(old)
 			}
 		})
 	}
@@ -90,6 +92,8 @@ type upgradedGroup struct {
 type upgradedAgent struct {
 	group       *upgradedGroup
 	id, address string
+	more        []string // arguments
+	binary      string
 	cmd         *exec.Cmd
 	log         bytes.Buffer
 	life        int // counts its processes
@@ -118,15 +122,7 @@ func newUpgradedGroup(t *testing.T, previous string) *upgradedGroup {
 	}
 	f.addresses = testutil.FreeAddresses(t, 3)
 	for i, address := range f.addresses {
-		a := &upgradedAgent{group: f, id: string(rune('a' + i)), address: address, sent: make(map[string]int)}
-		f.agents = append(f.agents, a)
-		a.start(previous)
-		t.Cleanup(func() {
-			a.stop()
-			if t.Failed() {
-				t.Logf("agent %s:\n%s", a.id, a.log.String())
-			}
-		})
+		f.add(previous, string(rune('a'+i)), address)
 	}
 	for _, a := range f.agents {
 		a.ready()
@@ -135,21 +131,36 @@ func newUpgradedGroup(t *testing.T, previous string) *upgradedGroup {
 	return f
 }
 
+// add starts a further agent, with arguments that the others do not have.
+func (f *upgradedGroup) add(binary, id, address string, more ...string) *upgradedAgent {
+	a := &upgradedAgent{group: f, id: id, address: address, more: more, sent: make(map[string]int)}
+	f.agents = append(f.agents, a)
+	a.start(binary)
+	f.t.Cleanup(func() {
+		a.stop()
+		if f.t.Failed() {
+			f.t.Logf("agent %s:\n%s", a.id, a.log.String())
+		}
+	})
+	return a
+}
+
 // command is an agent that has not begun.
-func (f *upgradedGroup) command(binary, id, address string) *exec.Cmd {
-	args := []string{
+func (f *upgradedGroup) command(binary, id, address string, more ...string) *exec.Cmd {
+	args := append([]string{
 		"agent", "--group", "fleet", "--id", id, "--listen", address, "--expect", "3", "--socket",
 		filepath.Join(f.dir, id+".sock"),
 		"--data-dir", filepath.Join(f.dir, id), "--secret-file", filepath.Join(f.dir, "secret"), "--retain-messages",
 		"1000000",
-	}
+	}, more...)
 	return exec.Command(binary, append(args, f.addresses...)...)
 }
 
 func (a *upgradedAgent) start(binary string) {
 	f := a.group
 	a.life++
-	a.cmd = f.command(binary, a.id, a.address)
+	a.binary = binary
+	a.cmd = f.command(binary, a.id, a.address, a.more...)
 	a.cmd.Stdout, a.cmd.Stderr = &a.log, &a.log
 	if err := a.cmd.Start(); err != nil {
 		f.t.Fatal(err)
@@ -275,9 +286,15 @@ func (a *upgradedAgent) replace(binary string) {
 // still is welcome.
 func (f *upgradedGroup) upgrade(order []int, protocol int) {
 	f.t.Helper()
+	f.refuseObserver(protocol)
 	for i, rank := range order {
 		a := f.agents[rank]
 		a.replace(present)
+		if i == 0 { // there is a way back
+			a.replace(f.previous)
+			a.replace(present)
+		}
+		f.refuseObserver(protocol)
 		s := a.status()
 		if s.Version != protocol || s.NewestVersion != wire.Version || s.Rank != rank {
 			f.t.Errorf("agent %s has rank %d, protocol version %d of %d, want rank %d, version %d of %d", a.id, s.Rank,
@@ -311,6 +328,66 @@ func (f *upgradedGroup) refuseRaise(protocol int, old []int) {
 	}
 	if result.Version != protocol || !slices.Equal(ranks, slices.Sorted(slices.Values(old))) {
 		f.t.Errorf("raise-version says %s, want ranks %v", out, old)
+	}
+}
+
+// refuseObserver checks that no member lets an observer in before the group knows observers. Those of
+// this version say why; 0.1.0 refuses a request that it cannot read.
+func (f *upgradedGroup) refuseObserver(protocol int) {
+	f.t.Helper()
+	if protocol >= wire.ObserverVersion {
+		return
+	}
+	c := f.config()
+	c.Observer = true
+	for _, a := range f.agents {
+		g, err := pleach.Join(f.ctx, c, a.address)
+		refused, typed := errors.AsType[*pleach.VersionError](err)
+		if !errors.Is(err, pleach.ErrRefused) || a.binary == present && !typed || typed && refused.Group != protocol {
+			f.t.Errorf("an observer that joins by agent %s in version %d: %v", a.id, protocol, err)
+		}
+		if err == nil {
+			_ = g.Close()
+		}
+	}
+}
+
+// observe adds more observers than there are voters. They take part in the load.
+func (f *upgradedGroup) observe() (observers []*upgradedAgent) {
+	f.t.Helper()
+	voters := len(f.agents)
+	for i, address := range testutil.FreeAddresses(f.t, voters+1) {
+		observers = append(observers, f.add(present, fmt.Sprint("observer", i), address, "--observer", "true"))
+	}
+	for _, a := range observers {
+		a.ready()
+	}
+	for _, a := range f.agents {
+		f.await("agent "+a.id+" has all in its view", func() bool { return a.status().Members == len(f.agents) })
+		if s := a.status(); s.Quorum.Voters != voters || s.Observer != slices.Contains(observers, a) {
+			f.t.Errorf("agent %s: observer %t, %d voters, want %d", a.id, s.Observer, s.Quorum.Voters, voters)
+		}
+	}
+	return observers
+}
+
+// kill kills all observers at once: the voters, which are fewer, continue.
+func (f *upgradedGroup) kill(observers []*upgradedAgent) {
+	f.t.Helper()
+	for _, a := range observers {
+		_ = a.cmd.Process.Kill()
+	}
+	for _, a := range observers {
+		_ = a.cmd.Wait()
+		a.cmd = nil
+	}
+	left := len(f.agents) - len(observers)
+	began := time.Now()
+	f.await("the voters are alone", func() bool { return f.agents[0].status().Members == left })
+	f.t.Logf("%d voters have a view without %d observers after %v", left, len(observers), time.Since(began))
+	receipt, err := f.agents[0].Broadcast(f.ctx, "load", []byte("voters 0"), true, time.Minute)
+	if err != nil || len(receipt.Members) != left {
+		f.t.Errorf("a message of %d voters: %+v, %v", left, receipt, err)
 	}
 }
 
@@ -350,18 +427,27 @@ func (f *upgradedGroup) settle() {
 		a.rest()
 	}
 	for _, sender := range f.agents {
-		name := fmt.Sprintf("%s%d", sender.id, sender.life)
-		for _, a := range f.agents {
-			f.await(fmt.Sprintf("agent %s has all %d messages of %s", a.id, sender.sent[name], name), func() bool {
-				a.received.mu.Lock()
-				defer a.received.mu.Unlock()
-				return a.received.fault != nil || a.received.next[name] == sender.sent[name]
-			})
+		for name, n := range sender.sent {
+			f.awaitAll(name, n, name == fmt.Sprintf("%s%d", sender.id, sender.life))
 		}
 		f.t.Logf("%s has sent %v", sender.id, sender.sent)
 	}
 	for _, a := range f.agents {
 		f.checkFaults(a)
+	}
+}
+
+// awaitAll waits until all agents have all messages of a sender's life. If that has ended, some agents may have none
+// of them: they were started later.
+func (f *upgradedGroup) awaitAll(name string, sent int, current bool) {
+	f.t.Helper()
+	for _, a := range f.agents {
+		f.await(fmt.Sprintf("agent %s has all %d messages of %s", a.id, sent, name), func() bool {
+			a.received.mu.Lock()
+			defer a.received.mu.Unlock()
+			next, known := a.received.next[name]
+			return a.received.fault != nil || next == sent || !known && !current
+		})
 	}
 }
 
@@ -375,8 +461,9 @@ func (f *upgradedGroup) checkFaults(a *upgradedAgent) {
 }
 
 // refuseOld checks that a process of the version before learns why it cannot join: a new
-// one, and one that was a member when it crashed.
-func (f *upgradedGroup) refuseOld(protocol int) {
+// one, and one that was a member when it crashed. The saved vote of that one may have observers, which
+// 0.1.0 cannot read.
+func (f *upgradedGroup) refuseOld(old cli.Build) {
 	f.t.Helper()
 	crashed := f.agents[1]
 	_ = crashed.cmd.Process.Kill()
@@ -384,8 +471,10 @@ func (f *upgradedGroup) refuseOld(protocol int) {
 	crashed.cmd = nil
 	for id, address := range map[string]string{"d": "127.0.0.1:0", crashed.id: crashed.address} {
 		out, err := f.command(f.previous, id, address).CombinedOutput()
-		want := fmt.Sprintf("needs protocol version %d to %d, and the group has %d", wire.MinVersion, protocol, wire.Version)
-		if _, ok := errors.AsType[*exec.ExitError](err); !ok || !bytes.Contains(out, []byte(want)) {
+		want := fmt.Sprintf("needs protocol version %d to %d, and the group has %d", old.MinProtocol, old.Protocol,
+			wire.Version)
+		said := bytes.Contains(out, []byte(want)) || id == crashed.id && bytes.Contains(out, []byte("saved state: "))
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok || !said {
 			f.t.Errorf("agent %s of the version before ends with %v, want %q:\n%s", id, err, want, out)
 		}
 	}

@@ -122,6 +122,7 @@ function lostText({ quorum, suspects }) {
   const causes = [...new Set(suspects.map((s) => clean(s.cause)))].slice(0, 2).join("; ");
   return `The quorum is lost: ${quorum.reachable} reachable, ${quorum.needed} needed. No view can be decided, and broadcasts fail. `
     + `Not reachable: ${names || "members that were never heard"}${causes ? ` (${causes})` : ""}. `
+    + (quorum.arbiter?.state === "unavailable" ? `The arbiter does not answer: ${clean(quorum.arbiter.cause)}. ` : "")
     + `Start ${Math.max(1, quorum.needed - quorum.reachable)} of them again, or repair the connection to them. If they are lost for good: pleach force-view.`;
 }
 
@@ -152,8 +153,20 @@ function header({ status }) {
   setText(byID("group"), clean(status.group) || "Pleach");
   document.title = `${clean(status.group)} · Pleach`;
   byID("quorum").className = quorum.ok ? "ok" : "lost";
-  setText(byID("quorum"), `${quorum.ok ? "✓ quorum" : "✕ no quorum"}: ${quorum.reachable} of ${status.members} reachable, ${quorum.needed} needed`);
+  setText(byID("quorum"), `${quorum.ok ? "✓ quorum" : "✕ no quorum"}: ${quorum.reachable} of ${status.members > quorum.voters ? plural(quorum.voters, "voter") : status.members} reachable, ${quorum.needed} needed${arbiterText(status)}`);
   setText(byID("self"), `seen by ${clean(status.id)} (rank ${status.rank}), version ${clean(status.agent.version) || "unknown"}, at ${clock(status.time)}`);
+}
+
+// arbiterText is the last answer of the arbiter; an agent of an earlier version has none.
+function arbiterText({ quorum: { arbiter }, time }) {
+  const ago = (at) => `${duration(Date.parse(time) - Date.parse(at))} ago`;
+  switch (arbiter?.state) {
+    case "not-asked": return "; arbiter not asked yet";
+    case "granted": return `; arbiter granted view ${arbiter.view} ${ago(arbiter.since)}`;
+    case "refused": return `; arbiter refused view ${arbiter.view} ${ago(arbiter.since)}`;
+    case "unavailable": return `; arbiter unavailable, last call ${ago(arbiter.last_call)}`;
+    default: return "";
+  }
 }
 
 function figures({ status }) {
@@ -173,7 +186,8 @@ function figures({ status }) {
 }
 
 function legend(model) {
-  setText(byID("ring-note"), `${plural(model.size, "member")} in order of rank${model.slots > model.size ? `, ${plural(model.slots - model.size, "free rank")}` : ""}`);
+  const observers = model.list.filter((m) => m.observer).length;
+  setText(byID("ring-note"), `${plural(model.size, "member")} in order of rank${observers > 0 ? `, of which ${plural(observers, "observer")}` : ""}${model.slots > model.size ? `, ${plural(model.slots - model.size, "free rank")}` : ""}`);
   setText(byID("tree-note"), `of broadcasts of this agent: ${plural(depth(model.tree), "hop")} deep`);
   const shown = STATES.map((state) => [state, model.list.filter((m) => m.state === state).length]).filter(([, n]) => n > 0);
   byID("legend").replaceChildren(...shown.toReversed().map(([state, n]) => el("li", {}, icon(state), el("span", {}, `${count(n)} ${state}`))));

@@ -29,7 +29,7 @@ export function build(status, members, tree) {
 
 function memberOf(m, peer, suspect, { self, leader }) {
   const state = suspect ? "suspected" : isSlow(peer) ? "slow" : "alive";
-  const roles = [m.rank === self && "self", m.rank === leader && "leader"].filter(Boolean);
+  const roles = [m.rank === self && "self", m.rank === leader && "leader", m.observer && "observer"].filter(Boolean);
   return {
     ...m, peer, suspect, state, roles, key: `${m.rank} ${m.incarnation} ${m.id}`, name: nameOf(m), self: m.rank === self,
     zone: clean(m.failure_domain), tags: clean(m.meta), address: clean(m.address), since: Date.parse(m.since),

@@ -101,9 +101,10 @@ function factsOf(m, now) {
   const { peer, suspect, change } = m;
   const by = suspect?.by?.length ? `, by rank ${suspect.by.join(", ")}` : "";
   return {
-    State: [m.state, ...m.roles].join(", "),
+    State: [m.state, ...m.roles.filter((role) => role !== "observer")].join(", "),
     Suspected: suspect && `for ${duration(now - Date.parse(suspect.since))}${by}: ${clean(suspect.cause)}`,
     Removed: change && `${duration(now - m.goneAt)} ago with view ${m.view}: ${describe(change)}`,
+    Role: m.change ? "" : m.observer ? "observer: it does not count for the quorum" : "voter",
     Rank: String(m.rank),
     Address: m.address,
     "Failure domain": m.zone,

@@ -27,3 +27,11 @@ func (b Ballot) less(o Ballot) bool { return b.compare(o) < 0 }
 
 // String returns the ballot as round and rank.
 func (b Ballot) String() string { return fmt.Sprintf("%d.%d", b.Round, b.Rank) }
+
+// aboveAll returns a ballot above those that members of a view can own in a round.
+func aboveAll(round uint32, v *View) Ballot {
+	if v.Has(MaxSlots - 1) {
+		round++
+	}
+	return Ballot{round, MaxSlots - 1}
+}

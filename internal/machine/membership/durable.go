@@ -171,8 +171,9 @@ func Restore(c Config, s *SavedVote) (*Machine, error) {
 	r.promised, r.accepted, r.proposed, r.value = s.promised, s.accepted, s.proposed, s.value
 	if r.promised != (Ballot{}) {
 		// It has forgotten who takes part in the ballot that was under way. A higher
-		// promise, which is always safe, makes its owner begin another.
-		r.promised = Ballot{r.promised.Round + 1, s.Self.Rank}
+		// promise, which is always safe, makes its owner begin another. The promise is
+		// below the next round, so that this member does not refuse the next ballot.
+		r.promised = aboveAll(r.promised.Round, &m.view)
 	}
 	m.history, m.restored = s.history, true
 	return m, nil

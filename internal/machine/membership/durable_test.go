@@ -104,6 +104,9 @@ func TestReservedBallotIsSaved(t *testing.T) {
 	if err != nil || !saved.promised.less(again.acceptor.promised) {
 		t.Errorf("%v is promised: %v", again.acceptor.promised, err)
 	}
+	if next := (Ballot{saved.promised.Round + 1, 0}); !again.acceptor.promised.less(next) {
+		t.Errorf("%v is promised, so that ballot %v would be refused", again.acceptor.promised, next)
+	}
 }
 
 // A member that learns that it is removed ends at once, although its vote is not saved. One that

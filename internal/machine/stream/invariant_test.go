@@ -32,12 +32,17 @@ func (m *Member) Invariant() error {
 		return fmt.Errorf("%d messages of %d bytes wait for the program: the inbox counts %d and %d", waiting, bytes,
 			m.inbox.waiting, m.inbox.bytes)
 	}
-	own := 0
+	own, unsent := 0, uint64(0)
 	for i := range m.own.waiting.Len() {
-		own += m.own.waiting.At(i).size()
+		s := m.own.waiting.At(i)
+		own += s.size()
+		if s.remaining == 0 {
+			unsent++
+		}
 	}
-	if own != m.own.bytes {
-		return fmt.Errorf("%d bytes wait to be sent, %d counted", own, m.own.bytes)
+	if own != m.own.bytes || unsent != m.own.unsent {
+		return fmt.Errorf("%d messages of %d bytes wait to be sent, counted are %d of %d", unsent, own, m.own.unsent,
+			m.own.bytes)
 	}
 	for _, f := range m.scheduled {
 		if m.flows[f.root] != f {

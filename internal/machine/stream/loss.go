@@ -28,6 +28,9 @@ func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable
 // if all members have trimmed it, or if some have and the others have not answered for so
 // long that they will be suspected, or if none has answered for longer. So a view waits for
 // what can be had, and for nothing else. What is behind the cut belongs to the next view.
+//
+// While repairs of any stream arrive, the others are not silent: a full queue drops repairs,
+// and those of many streams share it.
 func (m *Member) unavailableBeforeCut(now protocol.Time, f *flow) (to uint64, unavailable bool) {
 	p := &f.pull
 	to, wait := f.cut, lossTimeout
@@ -35,7 +38,7 @@ func (m *Member) unavailableBeforeCut(now protocol.Time, f *flow) (to uint64, un
 		to, wait = min(p.trimmedTo, f.cut), flushTimeout
 	}
 	others := m.roster.size() - 1
-	asked := p.tries >= maxTries+others*4/3 && now >= p.asked+wait // nextSource has reached all by then
+	asked := p.tries >= maxTries+others*4/3 && now >= max(p.asked, m.repairedAt)+wait // nextSource has reached all by then
 	return to, f.next < f.cut && (len(p.trimmedBy) >= others || asked)
 }
 

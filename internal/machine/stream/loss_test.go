@@ -51,21 +51,24 @@ func TestFrozenMemberGivesUp(t *testing.T) {
 		what      string
 		tries     int
 		waited    protocol.Time
+		repaired  protocol.Time // when the last repair of another stream has arrived, since the question
 		trimmedTo uint64
 		by        []protocol.Rank
 		next, to  uint64 // to: 0 if nothing is given up
 	}{
-		{"nobody answers", tries, lossTimeout, 0, nil, next, cut},
-		{"nobody answers yet", tries, lossTimeout - 1, 0, nil, next, 0},
-		{"not all are asked", tries - 1, lossTimeout, 0, nil, next, 0},
-		{"one has trimmed a part", tries, flushTimeout, 8, []protocol.Rank{2}, next, 8},
-		{"one has trimmed a part, and others may answer", tries, flushTimeout - 1, 8, []protocol.Rank{2}, next, 0},
-		{"one has trimmed more than the cut", tries, flushTimeout, cut + 2, []protocol.Rank{2}, next, cut},
-		{"one has trimmed what is here", tries, lossTimeout - 1, next, []protocol.Rank{2}, next, 0},
-		{"one had trimmed it before a repair has come", tries, flushTimeout, 8, nil, next, 0},
-		{"all have trimmed it", 0, 0, 8, []protocol.Rank{0, 2, 3, 4}, next, 8},
-		{"not all have trimmed it", 0, 0, 8, []protocol.Rank{0, 2, 3}, next, 0},
-		{"the cut is reached", tries, lossTimeout, 0, nil, cut, 0},
+		{"nobody answers", tries, lossTimeout, 0, 0, nil, next, cut},
+		{"nobody answers, but for repairs of other streams", tries, lossTimeout + 1, 2, 0, nil, next, 0},
+		{"nobody answers after these", tries, lossTimeout + 2, 2, 0, nil, next, cut},
+		{"nobody answers yet", tries, lossTimeout - 1, 0, 0, nil, next, 0},
+		{"not all are asked", tries - 1, lossTimeout, 0, 0, nil, next, 0},
+		{"one has trimmed a part", tries, flushTimeout, 0, 8, []protocol.Rank{2}, next, 8},
+		{"one has trimmed a part, and others may answer", tries, flushTimeout - 1, 0, 8, []protocol.Rank{2}, next, 0},
+		{"one has trimmed more than the cut", tries, flushTimeout, 0, cut + 2, []protocol.Rank{2}, next, cut},
+		{"one has trimmed what is here", tries, lossTimeout - 1, 0, next, []protocol.Rank{2}, next, 0},
+		{"one had trimmed it before a repair has come", tries, flushTimeout, 0, 8, nil, next, 0},
+		{"all have trimmed it", 0, 0, 0, 8, []protocol.Rank{0, 2, 3, 4}, next, 8},
+		{"not all have trimmed it", 0, 0, 0, 8, []protocol.Rank{0, 2, 3}, next, 0},
+		{"the cut is reached", tries, lossTimeout, 0, 0, nil, cut, 0},
 	} {
 		m, err := New(Config{Rank: 1, Size: 5, Incarnation: 1})
 		if err != nil {
@@ -75,7 +78,7 @@ func TestFrozenMemberGivesUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.frozen, f.next, f.cut = true, c.next, cut
+		m.frozen, f.next, f.cut, m.repairedAt = true, c.next, cut, began+c.repaired
 		f.pull.asked, f.pull.tries, f.pull.trimmedTo, f.pull.trimmedBy, f.pull.trimmedReplies = began, c.tries, c.trimmedTo,
 			c.by, len(c.by)
 		if to, gone := m.unavailable(began+c.waited, f); gone != (c.to > 0) || gone && to != c.to {

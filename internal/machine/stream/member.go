@@ -26,8 +26,8 @@ type Member struct {
 	processing []*flow // those with marks in the queues; see processed.go
 	peers
 	activeRoots
-	repairTook protocol.Time // how long it takes until all that was requested is here
-	lastSent   send          // the last frame returned by Next
+	repairs
+	lastSent send // the last frame returned by Next
 	memory
 	arrivals []Arrival // see trace.go
 	stats    Stats
@@ -113,6 +113,7 @@ type Stats struct {
 	// segments received twice, first by correction, given up, refused by a full inbox
 	Duplicates, Early, Lost, Refused uint64
 	Delay                            protocol.Time
+	Propagation                      Propagation
 }
 
 // New returns a member.

@@ -14,6 +14,7 @@ import (
 type ownStream struct {
 	flow         *flow
 	waiting      queue.Queue[segment]
+	unsent       uint64 // complete messages in waiting
 	bytes        int
 	writing      bool // a message is partly written
 	tracing      bool // the next message is marked; see trace.go
@@ -24,6 +25,7 @@ type ownStream struct {
 	restarts   uint64
 	messages   uint32 // begun so far; it wraps around
 	receipts   receipts
+	sample     propagationSample
 	burst      burst
 	inFlight   int // bytes that are sent, and that some member may not have accepted that answers, by weight
 	held       int // bytes that are no longer in flight, but that a member may lack that does not answer
@@ -81,6 +83,7 @@ func (m *Member) write(label Label, payload []byte, remaining int) error {
 	m.own.bytes += seg.size()
 	m.own.writtenBytes = written
 	if remaining == 0 {
+		m.own.unsent++
 		m.own.receipts.accepted++
 		m.stats.Broadcast++
 		m.stats.BroadcastBytes += uint64(m.own.writtenBytes)
@@ -105,6 +108,9 @@ func (m *Member) Unwritten() int {
 func (o *ownStream) pop() segment {
 	seg := o.waiting.Pop()
 	o.bytes -= seg.size()
+	if seg.remaining == 0 {
+		o.unsent--
+	}
 	return seg
 }
 
@@ -145,6 +151,7 @@ func (m *Member) emit(now protocol.Time) bool {
 	f.arrived = arrival{f.next, now}
 	m.own.sentAt.note(now, f.next)
 	m.own.inFlight += seg.weight()
+	m.timeSent(now)
 	f.wanted = f.next
 	if m.deliversOwn() {
 		m.deliver(f, f.next)

@@ -24,6 +24,12 @@ type pull struct {
 	trimmedBy      []protocol.Rank
 }
 
+// repairs is what this member has seen of repairs, in all streams.
+type repairs struct {
+	repairTook protocol.Time // how long it takes until all that was requested is here
+	repairedAt protocol.Time // when the last one arrived that was missing
+}
+
 // Limits of a pull.
 const (
 	maxSources         = 4

@@ -14,15 +14,7 @@ type receipts struct {
 }
 
 // sent returns how many complete messages have left the outbox.
-func (o *ownStream) sent() uint64 {
-	sent := o.receipts.accepted
-	for i := range o.waiting.Len() {
-		if o.waiting.At(i).remaining == 0 {
-			sent--
-		}
-	}
-	return sent
-}
+func (o *ownStream) sent() uint64 { return o.receipts.accepted - o.unsent }
 
 // Accepted returns how many messages Write has taken in full.
 func (m *Member) Accepted() uint64 { return m.own.receipts.accepted }

@@ -58,7 +58,7 @@ func (m *Member) receiveReceipt(now protocol.Time, f *flow, from protocol.Rank, 
 		m.handlePoll(now, f, from, fr)
 	case fr.view != m.view:
 	case !fr.processed:
-		m.handleAck(f, from, fr)
+		m.handleAck(now, f, from, fr)
 	case fr.kind == poll:
 		m.handleProcessedPoll(f, from, fr)
 	default:
@@ -91,6 +91,9 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 	if f.has(number) {
 		m.handleDuplicate(now, f, from, number, tree)
 		return
+	}
+	if via == fromPull {
+		m.repairedAt = now
 	}
 	if fr.traced {
 		m.noteArrival(now, f, from, number, via)

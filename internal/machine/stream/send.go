@@ -50,6 +50,7 @@ func (m *Member) queueSegment(to protocol.Rank, f *flow, k kind, seg *segment) {
 // the next call. It returns false if there is none now.
 func (m *Member) Next(now protocol.Time) (to protocol.Rank, head, body []byte, ok bool) {
 	m.tick(now)
+	m.timeAccepted(now)
 	for {
 		for m.outbox.Len() == 0 {
 			if !m.emit(now) { // one that emits may still send nothing: it feeds no other member

@@ -39,6 +39,7 @@ func (m *Member) Poll(now protocol.Time) uint64 {
 		f.acks.wanted = f.next
 		m.own.pollInterval, m.own.incomplete = minPollInterval, nil
 		m.own.receipts.polled = m.own.sent()
+		m.timePoll(now)
 		m.poll(now)
 	}
 	return f.next
@@ -65,6 +66,7 @@ func (m *Member) Incomplete() []protocol.Rank { return m.own.incomplete }
 func (m *Member) handleLoss(from protocol.Rank) {
 	if i, known := slices.BinarySearch(m.own.incomplete, from); !known && m.roster.has(from) {
 		m.own.incomplete = slices.Insert(m.own.incomplete, i, from)
+		m.own.sample.end() // it would measure how long that member stays in the view
 	}
 }
 
@@ -72,6 +74,7 @@ func (m *Member) handleLoss(from protocol.Rank) {
 func (m *Member) poll(now protocol.Time) {
 	f := m.own.flow
 	m.own.pollDue = protocol.Never
+	m.timeStable(now)
 	m.acknowledge(f)
 	if f.acks.acked >= f.acks.wanted {
 		return
@@ -114,11 +117,14 @@ func (m *Member) handlePoll(now protocol.Time, f *flow, from protocol.Rank, fr *
 }
 
 // handleAck handles an acknowledgment, which speaks for the members below in this view.
-func (m *Member) handleAck(f *flow, from protocol.Rank, fr *frame) {
+func (m *Member) handleAck(now protocol.Time, f *flow, from protocol.Rank, fr *frame) {
 	if f.acks.from == nil {
 		f.acks.from = make(map[protocol.Rank]uint64)
 	}
 	f.acks.from[from] = max(f.acks.from[from], fr.first)
+	if f == m.own.flow {
+		m.timeStable(now)
+	}
 	m.acknowledge(f)
 }
 

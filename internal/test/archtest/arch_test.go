@@ -197,6 +197,7 @@ var rules = []rule{
 		},
 		outside: []string{"go.yaml.in/yaml/v3"},
 	},
+	{pkg: "agent/gate", outside: []string{"github.com/prometheus/client_model/go"}},
 	{pkg: "agent/retention", may: []string{"internal/base/notify", "internal/base/queue"}},
 	{pkg: "agent/journal", may: []string{"internal/driver/datadir"}},
 	{pkg: "agent/backfill", may: []string{"agent/retention"}},

@@ -26,6 +26,7 @@ const metricsPage = "docs/operate/metrics.md"
 type metricRow struct {
 	name, help string
 	labels     []string
+	histogram  bool
 }
 
 func TestMetricsSurfaceIsOnThePage(t *testing.T) {
@@ -103,6 +104,7 @@ func TestMetricNamesExist(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range metricName.FindAllString(string(text), -1) {
+			name = strings.TrimSuffix(name, "_bucket")
 			used++
 			if !bytes.Contains(page, []byte("`"+name+"`")) {
 				t.Errorf("%s names the metric %s, which does not exist", file, name)
@@ -134,8 +136,8 @@ func metricsOf(t *testing.T, fsys fs.FS, file, function string, common ...string
 			return
 		}
 		rows = append(rows, metricRow{
-			"pleach_" + strings.TrimPrefix(n, "pleach_"), h,
-			append(slices.Clone(common), labels...),
+			name: "pleach_" + strings.TrimPrefix(n, "pleach_"), help: h,
+			labels: append(slices.Clone(common), labels...),
 		})
 	}
 	ast.Inspect(src, func(n ast.Node) bool {
@@ -164,6 +166,7 @@ func metricsOf(t *testing.T, fsys fs.FS, file, function string, common ...string
 			}
 			if fields["name"] != nil && fields["help"] != nil {
 				add(fields["name"], fields["help"], stringsIn(fields["labels"])...)
+				rows[len(rows)-1].histogram = fields["delays"] != nil
 			}
 		}
 		return true
@@ -190,6 +193,9 @@ func metricTable(rows []metricRow) string {
 		kind := "gauge"
 		if strings.HasSuffix(r.name, "_total") {
 			kind = "counter"
+		}
+		if r.histogram {
+			kind = "histogram"
 		}
 		labels := ""
 		if len(r.labels) > 0 {

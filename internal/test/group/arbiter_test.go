@@ -84,7 +84,12 @@ func TestEitherOfTwoSurvives(t *testing.T) {
 				t.Errorf("rank %d is in its view after %v", survivor.Rank(), took)
 			}
 			broadcast(t, survivor, "alone")
-			if q := survivor.Status().Quorum; q != (pleach.Quorum{Voters: 1, Reachable: 1, Needed: 1, OK: true}) {
+			q := survivor.Status().Quorum
+			if a := q.Arbiter; a.State != pleach.ArbiterGranted || a.View != v.Number || a.Since.Before(began) || a.Cause != "" {
+				t.Errorf("the status of the arbiter: %+v", a)
+			}
+			q.Arbiter = pleach.ArbiterStatus{}
+			if q != (pleach.Quorum{Voters: 1, Reachable: 1, Needed: 1, OK: true}) {
 				t.Errorf("a whole view of one: %+v", q)
 			}
 			judge.mu.Lock()
@@ -104,10 +109,13 @@ func TestArbiterThatDoesNotAnswer(t *testing.T) {
 		judge := arbiter{err: down}
 		groups := joinWhole(t, 2, func(c *pleach.Config) { c.Arbiter = &judge })
 		meet(t, groups)
+		left := groups[1-dead]
+		if a := left.Status().Quorum.Arbiter; a != (pleach.ArbiterStatus{State: pleach.ArbiterNotAsked}) {
+			t.Errorf("before it is asked: %+v", a)
+		}
 		if err := groups[dead].Abort(); err != nil {
 			t.Fatal(err)
 		}
-		left := groups[1-dead]
 		testutil.Eventually(t, "no answer", func() bool { return errors.Is(left.View().Err, pleach.ErrArbiterUnavailable) })
 		v := left.View()
 		var lost *pleach.QuorumError
@@ -118,7 +126,17 @@ func TestArbiterThatDoesNotAnswer(t *testing.T) {
 		if err := left.Broadcast(t.Context(), nil); !errors.Is(err, pleach.ErrNoQuorum) {
 			t.Errorf("a broadcast of half: %v", err)
 		}
-		testutil.Eventually(t, "it asks again", func() bool { return judge.calls() > 2 })
+		first := left.Status().Quorum.Arbiter
+		if first.State != pleach.ArbiterUnavailable || first.View != 2 || first.Cause != down.Error() {
+			t.Errorf("without an answer: %+v", first)
+		}
+		testutil.Eventually(t, "it asks again", func() bool {
+			a := left.Status().Quorum.Arbiter
+			if !a.Since.Equal(first.Since) {
+				t.Errorf("unavailable since %v, and then since %v", first.Since, a.Since)
+			}
+			return judge.calls() > 2 && a.LastCall.After(first.LastCall)
+		})
 		judge.fails(nil)
 		awaitView(t, left, "alone", ofSize(1))
 		broadcast(t, left, "alone")
@@ -199,6 +217,13 @@ func TestOneHalfContinues(t *testing.T) {
 			})
 			if v := g.View(); v.Number != 1 {
 				t.Errorf("rank %d is in view %d", r, v.Number)
+			}
+			want := pleach.ArbiterNotAsked
+			if r == 1-winner {
+				want = pleach.ArbiterRefused
+			}
+			if a := g.Status().Quorum.Arbiter; a.State != want && g.Err() == nil {
+				t.Errorf("the arbiter's answer at rank %d: %+v, want %s", r, a, want)
 			}
 		}
 		bad.Do(fault.Heal{})

@@ -79,9 +79,10 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 		groups[r] = start(t, c)
 	}
 	meet(t, groups)
+	none := pleach.ArbiterStatus{State: pleach.ArbiterNone}
 	if s := groups[0].Status(); s.View != 1 || s.Members != size ||
-		s.Quorum != (pleach.Quorum{Voters: size, Reachable: size, Needed: 3, OK: true}) || len(s.Suspects) != 0 ||
-		s.LastError != "" {
+		s.Quorum != (pleach.Quorum{Voters: size, Reachable: size, Needed: 3, OK: true, Arbiter: none}) ||
+		len(s.Suspects) != 0 || s.LastError != "" {
 		t.Errorf("%+v", s)
 	}
 	parted, err := fault.Parse("partition 0 | 1 2 3 4")
@@ -97,7 +98,7 @@ func TestLogAndStatusOfQuorum(t *testing.T) {
 	}
 	log.Await(t, "level=WARN", "no quorum: 2 of 5, 3 needed", "rank=0", "view=1")
 	s := groups[0].Status()
-	if s.Quorum != (pleach.Quorum{Voters: size, Reachable: 2, Needed: 3}) || len(s.Suspects) != 3 {
+	if s.Quorum != (pleach.Quorum{Voters: size, Reachable: 2, Needed: 3, Arbiter: none}) || len(s.Suspects) != 3 {
 		t.Fatalf("%+v", s)
 	}
 	for i, x := range s.Suspects {

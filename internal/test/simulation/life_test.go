@@ -25,6 +25,7 @@ type life struct {
 	starts uint64 // processes that have had the nonce
 	former *membership.SavedVote
 	last   *membership.View // installed
+	seeds  []string
 }
 
 // boot starts a process with what its disk has.
@@ -34,12 +35,13 @@ func (p *process) boot() {
 	if !ok {
 		return
 	}
+	l.seeds = s.seeds(p)
 	c := lifecycle.Config{
 		Self: membership.Member{
 			Identity: p.identity, Address: p.address, Nonce: l.next, Version: p.version,
 			Observer: p.observer,
 		},
-		Seeds: s.seeds(p), Replace: p.replace, Durable: s.plan.durable, Place: place, Former: l.former,
+		Seeds: l.seeds, Replace: p.replace, Durable: s.plan.durable, Place: place, Former: l.former,
 		NewNonce: s.nonce, Speaks: p.speaks, Arbiter: s.options.Arbiter,
 	}
 	if s.plan.begin == founded {
