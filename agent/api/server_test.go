@@ -98,6 +98,7 @@ func (f *fakeAgent) Members() (*Members, error) {
 func (f *fakeAgent) Status() (*Status, error) {
 	s := new(Status)
 	fill(reflect.ValueOf(s).Elem())
+	s.Quorum.Arbiter.State = pleach.ArbiterNone // one of those that the description has
 	return s, f.err
 }
 

@@ -145,7 +145,9 @@ func (m *Member) offerAll(now protocol.Time, peer protocol.Rank) {
 const maxOfferDistance = 16
 
 // offerPast makes an offer to the neighbor at a distance and, while neighbors are down,
-// to the next ones out too: a neighbor that seems down may be back.
+// to the next ones out too: a neighbor that seems down may be back. If such an offer fails,
+// it goes no further: the next neighbor has one already. Otherwise each failure would repeat
+// all offers beyond, and n neighbors that are down would cost 2ⁿ frames.
 func (m *Member) offerPast(now protocol.Time, f *flow, distance int, rightward bool, toward direction) {
 	// Beyond half of the ring the other direction is shorter, and turning back there
 	// would never end.
@@ -155,6 +157,7 @@ func (m *Member) offerPast(now protocol.Time, f *flow, distance int, rightward b
 		if !m.down[peer] {
 			return
 		}
+		m.outbox.At(m.outbox.Len() - 1).retry = true
 	}
 }
 

@@ -227,3 +227,26 @@ func TestWhatAFullQueueMisses(t *testing.T) {
 		}
 	}
 }
+
+// A member whose neighbors have all died at once sends each of them some offers. An offer to a neighbor
+// that is down already is not repeated further out when it fails: one was sent there.
+func TestOffersPastManyDeadNeighborsAreFew(t *testing.T) {
+	m := group(t, Config{}, 64)[32]
+	receiveFrom(t, m, 1, 0, 0, 0, 10)
+	offers := 0
+	for now := protocol.Time(1); now < second; now = max(now+1, m.Deadline()) {
+		for {
+			if _, _, _, ok := m.Next(now); !ok {
+				break
+			}
+			offers++
+			m.SendFailed(now, false)
+		}
+		if offers > 1000 {
+			break
+		}
+	}
+	if offers < maxOfferDistance || offers > 1000 {
+		t.Errorf("%d frames in a second, to 63 neighbors that are down", offers)
+	}
+}

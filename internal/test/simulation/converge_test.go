@@ -99,7 +99,8 @@ func (s *Simulation) back() bool {
 
 // onlyStraysLack reports whether no process lacks the group but candidates that have no way to find it:
 // all that they know have crashed, as observers do together, and come back elsewhere, and in this test no
-// member tells its own seeds of the group, as those of outside_test.go do.
+// member tells its own seeds of the group, as those of outside_test.go do. Nor do members lack it whose
+// group has ended with its only voter, which has begun another one since.
 func (s *Simulation) onlyStraysLack() bool {
 	if !s.options.Observers {
 		return false
@@ -108,13 +109,19 @@ func (s *Simulation) onlyStraysLack() bool {
 	for _, p := range s.belonging() {
 		switch {
 		case p.state == running && p.group == g && p.history.last() == g.newest:
-		case s.strays(p):
+		case s.strays(p), p.state == running && p.group != g && !s.quorum(p.group, p.group.newest, true) && p.hasNoQuorum():
 			strays++
 		default:
 			return false
 		}
 	}
 	return strays > 0
+}
+
+// hasNoQuorum reports whether a member says so.
+func (p *process) hasNoQuorum() bool {
+	state, _ := p.machine.State()
+	return state == membership.NoQuorum
 }
 
 // strays reports whether a candidate cannot find any member: all have moved since it was given its
@@ -236,7 +243,8 @@ func (s *Simulation) stuck() bool {
 	return s.result.Stuck
 }
 
-// orphaned reports whether only observers are left, and all voters of the newest view have left.
+// orphaned reports whether all voters of the newest view have left, and only observers of it live, or
+// members of earlier views that it has removed.
 func (s *Simulation) orphaned(g *group) bool {
 	v := g.views[g.newest]
 	for _, m := range v.Members.All() {
@@ -249,8 +257,7 @@ func (s *Simulation) orphaned(g *group) bool {
 		if p.state != running || p.group != g {
 			continue
 		}
-		view := p.machine.View()
-		if m, ok := view.Member(p.self.Rank); !ok || !m.Observer {
+		if m, ok := v.Member(p.self.Rank); ok && m.Incarnation == p.self.Incarnation && !m.Observer {
 			return false
 		}
 		orphans++
