@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -103,6 +104,13 @@ func (r *recorder) received(from protocol.Rank) [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.frames[from]
+}
+
+// wasDown reports whether a peer was down for a cause, which later ones may have followed.
+func (r *recorder) wasDown(peer protocol.Rank, because func(error) bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.causes[peer], because)
 }
 
 func (r *recorder) lastCause(peer protocol.Rank) error {

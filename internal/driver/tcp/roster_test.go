@@ -208,11 +208,12 @@ func TestClaimHasTheMemberLookedFor(t *testing.T) {
 			n.reopen(t, 1)
 		}
 		other := startProcess(t, claimed, 1, n, 1, a, claimed)
-		sendUntil(t, other, 0, "it is refused", func() bool { return errors.Is(other.lastCause(0), ErrTaken) })
+		sendUntil(t, other, 0, "it is refused", func() bool {
+			return other.wasDown(0, func(cause error) bool { return errors.Is(cause, ErrTaken) })
+		})
 		if claimed.rank == 1 {
 			eventually(t, "it is found at the member's address", func() bool {
-				var another *transport.OtherProcessError
-				return errors.As(member0.lastCause(1), &another)
+				return member0.wasDown(1, func(cause error) bool { return errors.As(cause, new(*transport.OtherProcessError)) })
 			})
 		}
 		_ = other.Close()
