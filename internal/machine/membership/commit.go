@@ -88,9 +88,12 @@ func (m *Machine) tryInstall(now protocol.Time) {
 		return
 	}
 	m.suspicions.prune(&m.view, r.next)
+	stay := r.decided.removed.complement(m.view.Members.Len())
+	alone := !m.electorate.majority(stay) // those that stay could not decide this view again
 	m.cut, m.acceptor = r.decided.cut, acceptor{}
 	m.enter(r.next)
 	m.durable.changed, m.durable.reserved = true, Ballot{}
+	m.durable.sync = m.durable.sync || alone
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began

@@ -65,7 +65,8 @@ func (m *Machine) waits(k Kind) bool {
 // Unsaved returns the state to save. It returns false if the state has not changed since the
 // last call, or what that has returned is not saved yet. When it is saved, the driver calls
 // Saved. Sync says that frames depend on it, which Next returns only then. If it is false, the
-// state only follows the view, and a member that is restored from the one before is as good.
+// state only follows the view, and a member that is restored from the one before is as good: those
+// of its view are a majority of the one before, and can decide it again.
 func (m *Machine) Unsaved() (state []byte, sync, ok bool) {
 	if !m.durable.changed || m.durable.saving || m.done != nil && !m.durable.sync {
 		return nil, false, false

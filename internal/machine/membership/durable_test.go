@@ -425,6 +425,27 @@ func TestStateFollowsTheView(t *testing.T) {
 	}
 }
 
+// A view is on the disk at once if those that stay in it could not decide it again: a voter that was
+// restored from the view before would wait for others that have left.
+func TestViewOfAMinorityIsSavedAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		removed []int
+		sync    bool
+	}{{[]int{3, 4}, false}, {[]int{0, 1, 4}, true}, {[]int{0, 1, 3, 4}, true}} {
+		a := newAsker(t, func(c *Config) { c.Durable, c.Self = true, *c.View.Members.At(2) })
+		a.Unsaved()
+		a.Saved(a.now)
+		removed := newSet(5)
+		for _, i := range c.removed {
+			removed.add(i)
+		}
+		a.receive(t, 0, frame{kind: Commit, value: &value{number: 2, version: a.view.Version, slots: 5, removed: removed}})
+		if _, sync, ok := a.Unsaved(); !ok || sync != c.sync || a.view.Number != 2 {
+			t.Errorf("view %d without %v: saved %t, sync %t", a.view.Number, c.removed, ok, sync)
+		}
+	}
+}
+
 // A restarted voter that does not make sense is refused. One that has not voted has promised nothing.
 func TestStrangeSavedVotes(t *testing.T) {
 	v := firstView(3)

@@ -11,7 +11,9 @@ import (
 // view changes, in turn, and a receiver with a later view answers. The two are connected
 // to it anyway, and by the tree all members learn in a logarithmic number of intervals
 // what the coordinator knows. While members are unreachable, these two may be as well, or
-// may be as far behind, so the receivers are those at distances 1, 2, 4, … on the ring. A frozen
+// may be as far behind, so the receivers are those at distances 1, 2, 4, … on the ring. Without a
+// quorum, every other one is a member that is suspected: it may have been started again with its
+// vote, and nothing else may connect to it. A frozen
 // member does so more often, and tells the coordinator that it is stuck. In a small group, where
 // commits are not corrected, a participant that waits for the next frame of a change asks the owner
 // of the ballot.
@@ -57,6 +59,12 @@ func (m *Machine) runStatus(now protocol.Time) {
 // statusReceiver returns the index of the next receiver, of n members.
 func (m *Machine) statusReceiver(n int) int {
 	turn := m.status.turn
+	if _, _, quorum := m.Quorum(); !quorum {
+		if i, ok := m.suspectAt(turn / 2); ok && turn%2 == 1 {
+			return i
+		}
+		turn /= 2
+	}
 	switch {
 	case m.unreachable().count() > 0:
 		return (m.self + 1<<(turn%bits.Len(uint(n-1)))) % n
@@ -64,6 +72,14 @@ func (m *Machine) statusReceiver(n int) int {
 		return treeParent(m.self)
 	}
 	return (m.self + 1) % n
+}
+
+// suspectAt returns a member that this one suspects, the next one at each turn.
+func (m *Machine) suspectAt(turn int) (index int, ok bool) {
+	if suspects := m.suspicions.own; len(suspects) > 0 {
+		return m.suspectIndex(suspects[turn%len(suspects)])
+	}
+	return 0, false
 }
 
 // treeParent returns the parent of a member, by their indices, in the interleaved

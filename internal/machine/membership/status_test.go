@@ -65,30 +65,32 @@ func TestFrozenMemberAsksMoreOften(t *testing.T) {
 }
 
 // A member tells its status to its neighbor and to its parent in turn. While members are
-// unreachable, it tells those at distances 1, 2, 4, … on the ring.
+// unreachable, it tells those at distances 1, 2, 4, … on the ring. Without a quorum, the members that it
+// suspects get every other status: they may be back, and not know this one.
 func TestReceiversOfStatus(t *testing.T) {
 	for _, c := range []struct {
-		self        int
-		unreachable bool
-		want        []int
+		self     int
+		suspects []protocol.Rank
+		want     []int
 	}{
-		{5, false, []int{6, 1, 6, 1, 6}},
-		{5, true, []int{6, 7, 1, 6, 7}},
-		{0, false, []int{1, 1, 1, 1, 1}},
-		{7, false, []int{0, 3, 0, 3, 0}},
+		{5, nil, []int{6, 1, 6, 1, 6}},
+		{5, []protocol.Rank{2}, []int{6, 7, 1, 6, 7}},
+		{5, []protocol.Rank{0, 1, 2, 4}, []int{6, 0, 7, 1, 1, 2, 6, 4, 7, 0}},
+		{0, nil, []int{1, 1, 1, 1, 1}},
+		{7, nil, []int{0, 3, 0, 3, 0}},
 	} {
 		v := firstView(8)
 		m, err := New(Config{Self: *v.Members.At(c.self), View: v, Log: forgetfulLog{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c.unreachable {
-			m.Suspect(1, 2, 1)
+		for _, r := range c.suspects {
+			m.Suspect(1, r, 1)
 		}
 		for turn, want := range c.want {
 			m.status.turn = turn
 			if m.statusReceiver(8) != want {
-				t.Errorf("rank %d, turn %d, some unreachable %t: index %d, want %d", c.self, turn, c.unreachable,
+				t.Errorf("rank %d, turn %d, suspects %v: index %d, want %d", c.self, turn, c.suspects,
 					m.statusReceiver(8), want)
 			}
 		}
