@@ -307,8 +307,8 @@ func (r *running) end(p *rankProcess) {
 }
 
 // endStopped kills the processes that are stopped for good when no other is left: nothing will ever
-// happen again. One that was removed from the job has its grace time even then: what looks like a
-// removal may be that it has left, which its own pipe tells later than that of another process.
+// happen again. A process that was removed from the job has its grace time even then: it may have
+// left, and its own report of that may be read after the report of another process.
 func (r *running) endStopped() {
 	for _, p := range r.processes {
 		if !p.ended && !p.stopped {

@@ -323,13 +323,32 @@ func (c *cluster) flood(ctx context.Context) error {
 			return err
 		}
 	}
-	sleep(ctx, floodTime)
+	sleep(ctx, floodTime+time.Second)
+	if err := c.flooded(began); err != nil {
+		return err
+	}
 	out, err := c.kubectl(ctx, nil, "get", "pods", "-l", "app.kubernetes.io/name=pleach", "-o",
 		`jsonpath={.items[*].status.conditions[?(@.type=="Ready")].lastTransitionTime}`)
 	for since := range strings.FieldsSeq(out) {
 		if changed, wrong := time.Parse(time.RFC3339, since); wrong != nil || changed.After(began) {
 			err = errors.Join(err, wrong, fmt.Errorf("a pod was not ready at %s", since))
 		}
+	}
+	return err
+}
+
+// flooded returns an error unless all three pods have sent a flood.
+func (c *cluster) flooded(began time.Time) error {
+	all, err := c.load(began, time.Now())
+	pods := make(map[string]uint64)
+	for _, r := range all {
+		if r.Kind == recordFlooded && r.N > 0 {
+			pods[r.Pod] = r.N
+		}
+	}
+	fmt.Fprintln(os.Stderr, "messages of 16 KiB that agents have taken:", pods)
+	if err == nil && len(pods) != 3 {
+		err = fmt.Errorf("%d pods have sent a flood, want 3", len(pods))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,6 +41,7 @@ const (
 	recordToken      = "token"    // the lock was taken with token N
 	recordQuorum     = "quorum"   // N is 1 with a quorum, 0 without
 	recordSubscribed = "subscribed"
+	recordFlooded    = "flooded" // the agent has taken N messages in a flood
 )
 
 // record is something that a pod has seen.
@@ -77,7 +79,7 @@ func traffic(ctx context.Context, args []string) error {
 	c := client.Socket(args[1])
 	var telling, working sync.WaitGroup
 	telling.Go(func() { s.tell(args[2]) })
-	for _, work := range []func(context.Context, *client.Client){s.send, s.receive, s.put, s.lock, s.watch, flood} {
+	for _, work := range []func(context.Context, *client.Client){s.send, s.receive, s.put, s.lock, s.watch, s.flood} {
 		working.Go(func() { work(ctx, c) })
 	}
 	working.Wait()
@@ -141,7 +143,7 @@ func (s *seen) send(ctx context.Context, c *client.Client) {
 const floodTime = 30 * time.Second
 
 // flood waits for signals.
-func flood(ctx context.Context, c *client.Client) {
+func (s *seen) flood(ctx context.Context, c *client.Client) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1)
 	defer signal.Stop(signals)
@@ -153,15 +155,19 @@ func flood(ctx context.Context, c *client.Client) {
 		}
 		limited, cancel := context.WithTimeout(ctx, floodTime)
 		var senders sync.WaitGroup
+		var taken atomic.Uint64
 		for range 16 {
 			senders.Go(func() {
 				for body := make([]byte, 16<<10); limited.Err() == nil; {
-					_, _ = c.Broadcast(limited, "flood", body, false, floodTime)
+					if _, err := c.Broadcast(limited, "flood", body, false, floodTime); err == nil {
+						taken.Add(1)
+					}
 				}
 			})
 		}
 		senders.Wait()
 		cancel()
+		s.note(record{Kind: recordFlooded, N: taken.Load()})
 	}
 }
 

@@ -89,11 +89,11 @@ func (m *Machine) tryInstall(now protocol.Time) {
 	}
 	m.suspicions.prune(&m.view, r.next)
 	stay := r.decided.removed.complement(m.view.Members.Len())
-	alone := !m.electorate.majority(stay) // those that stay could not decide this view again
+	minority := !m.electorate.majority(stay) // those that stay could not decide this view again
 	m.cut, m.acceptor = r.decided.cut, acceptor{}
 	m.enter(r.next)
 	m.durable.changed, m.durable.reserved = true, Ballot{}
-	m.durable.sync = m.durable.sync || alone
+	m.durable.sync = m.durable.sync || minority
 	m.stats.Changes++
 	if r.began > 0 {
 		m.stats.Took = now - r.began

@@ -425,6 +425,17 @@ func TestStateFollowsTheView(t *testing.T) {
 	}
 }
 
+// The promise of a restarted voter is above all ballots of the round, and below the next round unless a
+// member has the highest rank.
+func TestBallotAboveAll(t *testing.T) {
+	for highest, want := range map[protocol.Rank]Ballot{3: {7, MaxSlots - 1}, MaxSlots - 1: {8, MaxSlots - 1}} {
+		v := View{Number: 1, Slots: highest + 1, Members: MembersOf(Member{Rank: 0}, Member{Rank: highest})}
+		if got := aboveAll(7, &v); got != want || !(Ballot{7, highest}).less(got) {
+			t.Errorf("with rank %d: %v, want %v", highest, got, want)
+		}
+	}
+}
+
 // A view is on the disk at once if those that stay in it could not decide it again: a voter that was
 // restored from the view before would wait for others that have left.
 func TestViewOfAMinorityIsSavedAtOnce(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // what the coordinator knows. While members are unreachable, these two may be as well, or
 // may be as far behind, so the receivers are those at distances 1, 2, 4, … on the ring. Without a
 // quorum, every other one is a member that is suspected: it may have been started again with its
-// vote, and nothing else may connect to it. A frozen
+// vote, and only a connection shows that. A frozen
 // member does so more often, and tells the coordinator that it is stuck. In a small group, where
 // commits are not corrected, a participant that waits for the next frame of a change asks the owner
 // of the ballot.

@@ -29,8 +29,8 @@ func (m *Member) unavailable(now protocol.Time, f *flow) (to uint64, unavailable
 // long that they will be suspected, or if none has answered for longer. So a view waits for
 // what can be had, and for nothing else. What is behind the cut belongs to the next view.
 //
-// While repairs of any stream arrive, the others are not silent: a full queue drops repairs,
-// and those of many streams share it.
+// While repairs arrive that the cuts of any streams need, the others are not silent: a full queue
+// drops repairs, and those of many streams share it. What the cuts need is finite, so this ends.
 func (m *Member) unavailableBeforeCut(now protocol.Time, f *flow) (to uint64, unavailable bool) {
 	p := &f.pull
 	to, wait := f.cut, lossTimeout

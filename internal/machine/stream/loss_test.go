@@ -87,6 +87,26 @@ func TestFrozenMemberGivesUp(t *testing.T) {
 	}
 }
 
+// A repair that a cut needs shows that the others are not silent. One behind the cut shows nothing: a root
+// that is left out of the next view may send for ever.
+func TestRepairsForCutsAreNoted(t *testing.T) {
+	for _, c := range []struct {
+		number, cut uint64
+		noted       protocol.Time
+	}{{2, 3, 9}, {3, 3, 0}, {0, 0, 0}} {
+		m := group(t, Config{}, 4)[1]
+		f, err := m.open(0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.frozen, f.cut = true, c.cut
+		answerTo(t, m, 9, 2, frame{kind: repair, first: c.number, begins: true, segment: []byte("x")})
+		if m.repairedAt != c.noted {
+			t.Errorf("segment %d, cut %d: noted at %d, want %d", c.number, c.cut, m.repairedAt, c.noted)
+		}
+	}
+}
+
 // What the left neighbor was offered may be lost with the connection: it is offered again.
 func TestOffersAreForgottenWithTheConnection(t *testing.T) {
 	for _, up := range []bool{true, false} {

@@ -27,7 +27,7 @@ type pull struct {
 // repairs is what this member has seen of repairs, in all streams.
 type repairs struct {
 	repairTook protocol.Time // how long it takes until all that was requested is here
-	repairedAt protocol.Time // when the last one arrived that was missing
+	repairedAt protocol.Time // when the last one arrived that a cut needs
 }
 
 // Limits of a pull.

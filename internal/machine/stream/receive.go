@@ -92,7 +92,7 @@ func (m *Member) receiveSegment(now protocol.Time, f *flow, from protocol.Rank, 
 		m.handleDuplicate(now, f, from, number, tree)
 		return
 	}
-	if via == fromPull {
+	if via == fromPull && number < f.cut {
 		m.repairedAt = now
 	}
 	if fr.traced {

@@ -278,7 +278,8 @@ class Trainer:
         """Report whether a worker's process has ended, or its host has failed."""
         if worker == self._id:
             return False
-        address, agent, _ = worker.split("/")
+        address, _, rest = worker.partition("/")
+        agent = rest.rpartition("/")[0]  # whose ID may have a slash
         host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host, int(port)), PROBE).close()
