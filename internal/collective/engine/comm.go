@@ -65,21 +65,23 @@ func (c Comm) Do(ctx context.Context, s Signature, run func(*Task) error) error 
 	}
 	err = c.engine.await(ctx, o, run(&o.task))
 	if _, ok := err.(*MismatchError); ok {
-		c.engine.tell()
+		c.engine.flushNotices(ctx)
 	}
 	return err
 }
 
-// tellTime is how long a process that has found calls that do not match waits until the
-// others know: its program is about to exit, and must not look like one that has died.
-const tellTime = 500 * time.Millisecond
+// noticesTimeout bounds how long a call that has found a mismatch waits until the other processes
+// have its notices: the program is about to exit, and must not look like one that has died. It is
+// as long as Close may take, because other processes may be starved of CPU.
+const noticesTimeout = 2 * time.Second
 
-// tell returns when the others have this process's notices.
-func (e *Engine) tell() {
-	ctx, cancel := context.WithTimeout(e.ctx, tellTime)
+// flushNotices returns when the other processes have this process's notices, or at a timeout. They
+// treat a process that ends earlier as one that has failed.
+func (e *Engine) flushNotices(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, noticesTimeout)
 	defer cancel()
 	if f, ok := e.comms.registry.link.(FlushingLink); ok && e.Flush(ctx) == nil {
-		_ = f.Flush(ctx) // they see a process that has died, then
+		_ = f.Flush(ctx)
 	}
 }
 

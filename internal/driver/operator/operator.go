@@ -14,11 +14,10 @@ import (
 	"github.com/pleach-go/pleach/internal/machine/membership"
 )
 
-// interval is how often a member is asked for a new view, and voterTimeout bounds the question
-// whether a process of the old one is there.
 const (
-	interval     = 50 * time.Millisecond
-	voterTimeout = 2 * time.Second
+	interval      = 50 * time.Millisecond // between two questions for a new view
+	evictInterval = time.Second           // between two requests for the same eviction
+	voterTimeout  = 2 * time.Second       // for the question whether a process of the old view is there
 )
 
 // Client asks the processes of a group.
@@ -180,13 +179,28 @@ func (c *Client) Evict(ctx context.Context, address, id string) (control.ViewRep
 			address = other.Address
 		}
 	}
-	if _, err := c.Retry(ctx, address, control.Evict{Rank: m.Rank, Incarnation: m.Incarnation}); err != nil {
-		return v, err
-	}
 	for err == nil && v.View.Holds(m.Rank, m.Incarnation) {
-		v, err = c.await(ctx, address, v.View.Number)
+		v, err = c.evictOnce(ctx, address, &v, m)
 	}
 	return v, err
+}
+
+// evictOnce asks for a view without a member, and waits for the next view for a limited time. The
+// request must be repeated if the member is still in that view, or if there is none: the group
+// withdraws an eviction that would leave it without a quorum, and then refuses the next request.
+func (c *Client) evictOnce(ctx context.Context, address string, v *control.ViewReply,
+	m *membership.Member,
+) (control.ViewReply, error) {
+	if _, err := c.Retry(ctx, address, control.Evict{Rank: m.Rank, Incarnation: m.Incarnation}); err != nil {
+		return *v, err
+	}
+	timed, cancel := context.WithTimeout(ctx, evictInterval)
+	defer cancel()
+	next, err := c.await(timed, address, v.View.Number)
+	if timed.Err() != nil && ctx.Err() == nil {
+		return *v, nil
+	}
+	return next, err
 }
 
 // Raise gives the group the highest version that all members speak, and returns the view
